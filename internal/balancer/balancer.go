@@ -82,7 +82,7 @@ func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
 func (b *Balancer) reconsider(now time.Time) {
 	for _, j := range b.dispatch.Reconsider(now) {
 		if !j.Withdraw.Withdraw() {
-			b.dispatch.Stay(now, j)
+			b.dispatch.CancelMove(now, j)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error
 		}
 		b.event(now, func(now time.Time) {
 			g.Assignment.Cancel(now)
-			b.dispatch.Stay(now, j) // it may have been moved since
+			b.dispatch.CancelMove(now, j) // it may have been moved since
 		})
 	}
 	return dispatch.Grant{Err: why}

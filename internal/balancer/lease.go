@@ -110,7 +110,7 @@ func (l *Lease) answered(now time.Time, healthy bool, hint *pool.Hint) time.Time
 	now = l.b.lock(now)
 	defer l.b.mu.Unlock()
 	l.assignment.Answered(now, healthy, hint)
-	l.b.dispatch.Stay(now, l.job)
+	l.b.dispatch.CancelMove(now, l.job)
 	return now
 }
 
@@ -144,7 +144,7 @@ func (l *Lease) Move(now time.Time, address string) {
 func (l *Lease) Done(now time.Time, o pool.Outcome) {
 	l.b.event(now, func(now time.Time) {
 		l.end(now, o)
-		l.b.dispatch.Stay(now, l.job)
+		l.b.dispatch.CancelMove(now, l.job)
 	})
 }
 

@@ -6,15 +6,15 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// backlog is the waiting jobs of one project, and how fast the project's jobs get upstreams while
-// some wait: at its limit, one for each job that ends.
+// backlog counts the waiting jobs of one project and the rate at which its jobs get upstreams. At the
+// project's limit, each job that ends lets one waiting job start.
 type backlog struct {
 	waiting [selection.Priorities]int
-	since   time.Time // when the first of them began to wait, or later
+	since   time.Time // start of the measured period: when the project's first job began to wait, or later
 	granted float64   // jobs that got an upstream since then
 }
 
-// backlogMemory is how long grants count fully before they are halved, so that the estimate follows a change.
+// backlogMemory is the longest measured period. Beyond it, period and count are halved, so the rate follows a change.
 const backlogMemory = time.Minute
 
 // grant counts a job of the project that got an upstream.
@@ -25,8 +25,8 @@ func (b *backlog) grant(now time.Time) {
 	b.granted++
 }
 
-// timeFor estimates how long one more job of priority p waits for those before it. It is a lower bound: the
-// next grant is assumed to be due, so that a job is refused only on evidence.
+// timeFor estimates the queue time of one more job of priority p: the jobs ahead of it divided by the rate of
+// grants. It counts one grant more than it saw, so it underestimates and a job is refused only on evidence.
 func (b *backlog) timeFor(now time.Time, p selection.Priority) time.Duration {
 	before := b.waiting[selection.High]
 	if p == selection.Low {
@@ -35,7 +35,7 @@ func (b *backlog) timeFor(now time.Time, p selection.Priority) time.Duration {
 	return time.Duration(float64(before) * float64(now.Sub(b.since)) / (b.granted + 1))
 }
 
-// backlogs are those of all projects with waiting jobs.
+// backlogs maps the key of each project that has waiting jobs to its backlog.
 type backlogs map[uint64]*backlog
 
 func (b backlogs) push(now time.Time, j *Job) {
@@ -55,7 +55,7 @@ func (b backlogs) remove(j *Job) {
 	}
 }
 
-// of is how many jobs of a project wait.
+// of returns the number of waiting jobs of a project.
 func (b backlogs) of(project uint64) int {
 	if of := b[project]; of != nil {
 		return of.waiting[selection.High] + of.waiting[selection.Low]

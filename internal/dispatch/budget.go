@@ -4,27 +4,27 @@ import "time"
 
 const (
 	budgetWindow = 10 // seconds
-	// budgetFloor is how many retries any second may see whatever the share:
-	// too few to be a storm, and enough for a quiet sidecar to go around an
-	// upstream that died until its breaker opens.
+	// budgetFloor is the number of retries per second that are allowed whatever
+	// the share. A sidecar with few jobs needs them to avoid a dead upstream
+	// until its breaker opens; they are too few for a retry storm.
 	budgetFloor = 3
 )
 
-// tally is what happened in one second.
+// tally counts the new jobs and the retries of one second.
 type tally struct{ jobs, retries int }
 
 // budget bounds retries to a share of the jobs of the last seconds, so that
-// retries do not make an outage worse. The zero value has seen no job.
+// retries do not make an outage worse. The zero value is ready to use.
 type budget struct {
 	seconds [budgetWindow]tally
 	start   time.Time
-	last    int64 // the second, since a window before start, counted in seconds[last%budgetWindow]
+	last    int64 // the newest second, counted from one window before start; its tally is seconds[last%budgetWindow]
 }
 
 // job counts a job.
 func (b *budget) job(now time.Time) { b.seconds[b.advance(now)].jobs++ }
 
-// take counts a retry, if the share allows it.
+// take counts a retry and returns true, or returns false if the budget is used up.
 func (b *budget) take(now time.Time, share float64) bool {
 	second, all := &b.seconds[b.advance(now)], tally{}
 	for _, s := range b.seconds {
@@ -37,12 +37,12 @@ func (b *budget) take(now time.Time, share float64) bool {
 	return ok
 }
 
-// advance forgets the seconds that left the window and returns the index of now's.
+// advance clears the seconds that left the window and returns the index of the current second.
 func (b *budget) advance(now time.Time) int64 {
 	if b.start.IsZero() {
 		b.start = now.Add(-time.Duration(now.Nanosecond())) // a whole second
 	}
-	second := int64(now.Sub(b.start)/time.Second) + budgetWindow // steady when the wall clock is set
+	second := int64(now.Sub(b.start)/time.Second) + budgetWindow // a monotonic difference: setting the wall clock does not move it
 	for b.last = max(b.last, second-budgetWindow); b.last < second; {
 		b.last++
 		b.seconds[b.last%budgetWindow] = tally{}

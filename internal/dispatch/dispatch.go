@@ -1,16 +1,17 @@
 // Package dispatch decides which job goes to an upstream next, how long a job
-// waits for one, and whether a failed attempt is followed by another.
+// waits for an upstream, and whether a failed attempt is retried.
 //
-// It is a machine over a pool of upstreams and a queue of waiting jobs: it owns
-// no clock, lock, channel or goroutine. The instant is an argument and the
-// random source is given, so that the sidecar and the simulator run the same
+// It is a state machine over a pool of upstreams and a queue of waiting jobs,
+// without a clock, lock, channel or goroutine. The current time is an argument
+// and the random source is given, so the sidecar and the simulator run the same
 // rules. It is not safe for concurrent use; internal/balancer guards it with
 // one mutex.
 //
-// A job begins once (Begin). For each attempt it arrives (Arrive), and either
-// gets an upstream at once or waits until Serve grants it one, or until its
-// shell gives it up (GiveUp). After a failed attempt, Failed says whether the
-// job may arrive again, and after which pause.
+// Begin creates a job. Each attempt starts with Arrive, which grants an upstream
+// at once or puts the job into the queue. A queued job leaves the queue when
+// Serve grants it an upstream, or when its caller (the shell) calls GiveUp. After
+// a failed attempt, Failed returns whether the job may Arrive again, and after
+// which pause.
 package dispatch
 
 import (
@@ -23,19 +24,19 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Config is a dispatcher's settings and what it stands on.
+// Config is a dispatcher's settings and dependencies.
 type Config struct {
 	Retry    RetrySettings
 	Queue    QueueSettings
-	Projects ProjectSettings // none is limited by default
+	Projects ProjectSettings // the zero value limits no project
 
-	// Pool is the upstreams; required.
+	// Pool holds the upstreams; required.
 	Pool *pool.Pool
 	// Rand draws the pauses between attempts; required.
 	Rand *rand.Rand
 }
 
-// Dispatcher decides for all jobs of one sidecar.
+// Dispatcher queues, starts and retries all jobs of one sidecar.
 type Dispatcher struct {
 	pool   *pool.Pool
 	rng    *rand.Rand
@@ -45,10 +46,10 @@ type Dispatcher struct {
 	rates  rates
 
 	projects ProjectSettings
-	shed     []Grant // of jobs that lost their place, until Serve returns them
+	shed     []Grant // refusals of jobs displaced from the queue, until Serve returns them
 }
 
-// New returns a dispatcher that no job waits for.
+// New returns a dispatcher with an empty queue.
 func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Pool == nil || cfg.Rand == nil {
 		return nil, errors.New("dispatch: Pool and Rand are required")
@@ -66,32 +67,33 @@ func New(cfg Config) (*Dispatcher, error) {
 	}, nil
 }
 
-// Pool is the upstreams that the jobs go to.
+// Pool returns the pool of upstreams.
 func (d *Dispatcher) Pool() *pool.Pool { return d.pool }
 
-// Waiting is how many jobs wait for an upstream.
+// Waiting returns the number of jobs in the queue.
 func (d *Dispatcher) Waiting() int { return d.queue.len() }
 
-// WaitingBytes is what their bodies take.
+// WaitingBytes returns the bytes of the bodies of the jobs in the queue.
 func (d *Dispatcher) WaitingBytes() int64 { return d.queue.bytes }
 
-// SetRetry replaces the bounds on attempts. A job that has begun keeps its time.
+// SetRetry replaces the retry settings. A job that has begun keeps its deadline and its connect timeout.
 func (d *Dispatcher) SetRetry(s RetrySettings) { d.retry = s }
 
-// SetQueue replaces the bounds on the jobs that wait. Those that wait already keep
-// their places and their time.
+// SetQueue replaces the bounds of the queue. Jobs in the queue stay there and keep
+// their deadlines.
 func (d *Dispatcher) SetQueue(s QueueSettings) { d.queue.bounds = s }
 
-// Begin takes in a new job.
+// Begin returns a new job.
 func (d *Dispatcher) Begin(r Request) *Job { return d.retry.Begin(r) }
 
-// Arrive asks for an upstream for a job's next attempt. If granted is false the
-// job waits until Job.GiveUpAt, and the shell calls Serve next: others may
-// have lost their places.
+// Arrive claims an upstream for a job's next attempt. If granted is false, the
+// job is queued until Job.GiveUpAt. The shell then calls Serve, which returns the
+// jobs that this job displaced from the queue.
 //
-// A job does not overtake those that wait, unless they wait for their project's
-// limit. One that has been to every upstream hears so at once, and so does one that
-// may go to some upstreams only, and finds none of them eligible. A prefetch does not wait.
+// A job does not overtake queued jobs, except jobs held by their project's limit.
+// Some jobs are never queued and get an error at once: a job that has tried every
+// upstream, a job restricted to upstreams that are all ineligible (Request.Among),
+// and a prefetch.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	if to := j.to; to != nil {
 		j.to = nil
@@ -108,19 +110,19 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	}
 	l := limit{now: now}
 	if d.pool.AllTried(now, d.tried(now, j)) || j.among != nil || d.first(&l, j) {
-		if g, heard := d.ask(&l, j); heard == served {
+		if g, result := d.claim(&l, j); result == served {
 			return g, true
 		}
 	}
 	return d.enqueue(&l, j)
 }
 
-// enqueue makes the job wait, or tells why it may not.
+// enqueue adds the job to the queue, or returns a Grant with the error that prevents it.
 func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
 	if j.among != nil || j.Prefetch {
 		err := pool.ErrBusy
 		if j.among != nil {
-			err = fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, j.among.Len())
+			err = fmt.Errorf("%w of the %d to which the job is restricted", pool.ErrNoneEligible, j.among.Len())
 		}
 		if d.held(l, j) {
 			err = d.errAtLimit()
@@ -141,8 +143,8 @@ func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
 	return Grant{}, false
 }
 
-// Serve offers the upstreams to the waiting jobs, in order, and returns those
-// whose wait is over. The shell calls it after every event that may have made
+// Serve tries to claim an upstream for each queued job, in order, and returns the
+// jobs that left the queue. The shell calls it after every event that may have made
 // an upstream eligible.
 func (d *Dispatcher) Serve(now time.Time) []Grant {
 	over := d.shed
@@ -151,24 +153,24 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 		return over
 	}
 	l := limit{now: now}
-	d.queue.serve(func(j *Job) reply {
-		g, heard := d.ask(&l, j)
-		if heard == served {
+	d.queue.serve(func(j *Job) claimResult {
+		g, result := d.claim(&l, j)
+		if result == served {
 			l = limit{now: now}
 			j.waited += now.Sub(j.since)
 			over = append(over, g)
 		}
-		return heard
+		return result
 	})
 	return over
 }
 
-// GiveUp takes a job that ends out of the queue, and reports whether it was waiting:
-// if not, Serve was first and has granted it something.
+// GiveUp removes a job from the queue and reports whether it was there. If it was not,
+// Serve has already returned a Grant for it, which the shell must handle.
 func (d *Dispatcher) GiveUp(j *Job) bool { return d.queue.remove(j) }
 
-// ask asks the pool for an upstream for j.
-func (d *Dispatcher) ask(l *limit, j *Job) (Grant, reply) {
+// claim claims an upstream for j from the pool.
+func (d *Dispatcher) claim(l *limit, j *Job) (Grant, claimResult) {
 	if d.held(l, j) {
 		return Grant{}, passedOver
 	}
@@ -197,10 +199,10 @@ func (d *Dispatcher) ask(l *limit, j *Job) (Grant, reply) {
 	return Grant{}, noneEligible
 }
 
-// tried are the upstreams that j may not go to. After a failure on a pooled
-// connection that may just have been stale, and when no other upstream is left,
-// the last one may be asked once more. The next connection is a fresh one in any case:
-// a second stale one would use up the job's only repetition, though it ran nowhere.
+// tried returns the upstreams that j must not use again. One exception: if the last
+// attempt failed on a pooled connection, perhaps only because the connection was stale,
+// and no other upstream is left, the last upstream can be retried. That retry uses a new
+// connection: a second stale one would end the job although no upstream had run it.
 func (d *Dispatcher) tried(now time.Time, j *Job) *pool.Places {
 	if j.stale && d.pool.AllTried(now, &j.tried) {
 		return j.tried.WithoutLast()

@@ -9,80 +9,80 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Request is what a job says of itself, and when it came.
+// Request is a job's members, as read from its HTTP request, and its arrival time.
 type Request struct {
-	// ID and Facts name the job where open jobs are shown. Facts may be nil.
+	// ID and Facts identify the job in the admin list of open jobs. Facts can be nil.
 	ID    string
 	Facts *intake.Facts
-	// Project is a hash of the project's identifier, which is Name; 0 for none.
+	// Project is the hash of the project's identifier, 0 if the job has no project. Name is the identifier.
 	Project  uint64
 	Name     string
 	Priority selection.Priority
-	// Prefetch is set for a request that only loads the project's data. It does not wait, and has one attempt.
+	// Prefetch is set for a request that only loads the project's data. It is not queued and not retried.
 	Prefetch bool
 	// Arrived is when the sidecar received the job.
 	Arrived time.Time
-	// Bytes is the size of the body, which is kept while the job waits.
+	// Bytes is the size of the body, which stays in memory while the job is queued.
 	Bytes int64
-	// Data is the parts of the project's data; nil is one. DataBytes is its size then, 0 where that is
-	// not known.
+	// Data lists the parts of the project's data; nil means one part, of DataBytes bytes. DataBytes is 0 if
+	// the size is unknown.
 	Data      *intake.Parts
 	DataBytes float64
-	// Among, if not nil, are the only upstreams that the job may go to. Such a job
-	// does not wait.
+	// Among, if not nil, restricts the job to the upstreams with these addresses. Such a
+	// job is never queued.
 	Among []string
-	// Fallbacks asks for as many upstreams to try next as there may be retries.
+	// Fallbacks requests alternative upstreams in the Assignment, one for each possible retry.
 	Fallbacks bool
-	// Withdraw ends an attempt that waits at an upstream, so that it fails as
-	// pool.Moved; nil if that cannot be done, or the job cannot be sent again.
+	// Withdraw aborts an attempt that still waits at an upstream; the attempt then fails with
+	// pool.Moved. It is nil if the job cannot be aborted or cannot be sent again.
 	Withdraw Withdrawer
-	// Queue, Evaluate and Stream are the job's own bounds on its wait, on its
-	// processing until the first byte, and on its response; 0 is not given.
+	// Queue, Evaluate and Stream are the job's own timeouts: in the queue, from there to the
+	// first byte of the response, and from the first byte to the last. 0 means not given.
 	Queue, Evaluate, Stream time.Duration
 }
 
-// Withdrawer is a job whose attempt can be ended from outside. Withdraw returns false if it
-// is too late.
+// Withdrawer is a job whose attempt can be aborted. Withdraw returns false if it is too late,
+// because the response has begun or the attempt has ended.
 type Withdrawer interface{ Withdraw() bool }
 
-// Job is one job on its way to its response, over all its attempts. The exported
-// fields are set by Begin and do not change.
+// Job is the state of one job over all its attempts. The exported fields are set by
+// Begin and do not change.
 type Job struct {
 	Request
-	// FirstByte bounds each attempt until its response begins.
+	// FirstByte is the timeout of each attempt, to the first byte of its response.
 	FirstByte time.Duration
-	// Deadline is the instant by which the job's response must have begun; zero is
-	// none.
+	// Deadline is the instant by which the job's response must have begun; the zero
+	// time means no deadline.
 	Deadline time.Time
 
-	among    *pool.Places // Among
-	tried    pool.Places  // where it may not go now
-	counted  bool         // for the retry budget
-	attempts int          // how many attempts may have reached an upstream
-	rounds   int          // how often all upstreams refused the connection
-	sent     time.Time    // when the last attempt began
-	panicked bool         // the last attempt went to an upstream although its breaker was open, like all
+	among    *pool.Places // the upstreams of Request.Among
+	tried    pool.Places  // upstreams that must not be used again
+	counted  bool         // as a job in the retry budget
+	attempts int          // attempts that may have reached an upstream
+	rounds   int          // times that all upstreams refused the connection
+	sent     time.Time    // start of the last attempt
+	panicked bool         // the last attempt went to an upstream with an open breaker, because all breakers were open
 
-	to      *pool.Assignment // where it goes next, if it is being moved
-	spent   bool             // the one retry of a job that an upstream may have begun is used up
-	stale   bool             // the last attempt was lost on a pooled connection
-	connect time.Duration    // for the next dial
-	on      []int            // the statuses that are Unwanted
+	to      *pool.Assignment // the new upstream of a job that is being moved
+	spent   bool             // the single retry after an upstream may have begun the job is used up
+	stale   bool             // the last attempt failed on a pooled connection before any byte of the response
+	connect time.Duration    // timeout of the next dial
+	on      []int            // the statuses that are retried, from retry.on
 
-	place  *list.Element // in the queue; nil when it does not wait
-	since  time.Time     // when the wait under way began
-	until  time.Time     // and when it must end
-	waited time.Duration // in waits and pauses that are over
+	place  *list.Element // position in the queue; nil if not queued
+	since  time.Time     // start of the current wait
+	until  time.Time     // latest end of the current wait
+	waited time.Duration // total of earlier waits and pauses
 }
 
 // Tried implements pool.Waiter.
 func (j *Job) Tried() *pool.Places { return &j.tried }
 
-// GiveUpAt is when a job that waits must be given up.
+// GiveUpAt returns the time at which a queued job must be given up.
 func (j *Job) GiveUpAt() time.Time { return j.until }
 
-// TimeLeft is how long an attempt that begins at now may take until its response
-// begins. last is set where the job's deadline ends it.
+// TimeLeft returns the time to first byte that is allowed to an attempt that starts now.
+// last is true if the job's deadline is the bound, so no attempt can follow.
 func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
 	left = j.FirstByte
 	if j.Deadline.IsZero() || j.Deadline.Sub(now) >= left {
@@ -94,9 +94,8 @@ func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
 // Late reports whether the job's deadline has passed.
 func (j *Job) Late(now time.Time) bool { return !j.Deadline.IsZero() && !now.Before(j.Deadline) }
 
-// TimedOut is the outcome of an attempt whose response did not begin in the time
-// that it had left. Less than half of FirstByte is too short a time to speak
-// against the upstream.
+// TimedOut returns the outcome of an attempt that got no response within left. The upstream
+// is blamed only if left was at least half of FirstByte: less is too short to judge it.
 func (j *Job) TimedOut(left time.Duration) pool.Outcome {
 	if left < j.FirstByte/2 {
 		return pool.Gone
@@ -104,15 +103,15 @@ func (j *Job) TimedOut(left time.Duration) pool.Outcome {
 	return pool.TimedOut
 }
 
-// Grant is how the wait of a job ended, which may have been none.
+// Grant is the result of a job's request for an upstream: an assignment or an error.
 type Grant struct {
 	Job *Job
-	// Assignment is the job's place at an upstream, which the shell must end;
-	// nil if Err says why there is none: pool.ErrAllTried, ErrFull, ErrDisplaced,
-	// ErrAtLimit or ErrRate.
+	// Assignment is the job's claim on an upstream, which the shell must end. It is nil
+	// if Err is set: pool.ErrAllTried, pool.ErrBusy, pool.ErrNoneEligible, ErrFull,
+	// ErrDisplaced, ErrAtLimit or ErrRate.
 	Assignment *pool.Assignment
 	Err        error
-	// ConnectTimeout bounds the dial of the attempt.
+	// ConnectTimeout is the dial timeout of the attempt.
 	ConnectTimeout time.Duration
 	// Fresh is set when the attempt must not use a pooled connection.
 	Fresh bool

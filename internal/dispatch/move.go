@@ -6,12 +6,12 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Reconsider returns the jobs whose attempts the shell must withdraw, because their upstream
-// became suspect and they should go elsewhere. The shell calls it after every event. When the
-// attempt fails as pool.Moved, the job arrives at its new place.
+// Reconsider returns the jobs whose attempts the shell must withdraw: their upstream became
+// suspect, and another upstream is claimed for them. The shell calls it after every event.
+// When the attempt fails with pool.Moved, Arrive returns the claimed upstream.
 //
-// A job is moved once at most. A move counts as an attempt and as a retry, and it is the one
-// retry of a job that an upstream may have begun.
+// A job is moved at most once. A move counts as an attempt and as a retry. It uses up the
+// single retry of a job that an upstream may have begun.
 func (d *Dispatcher) Reconsider(now time.Time) []*Job {
 	moves := d.pool.Reconsider(now, func(w pool.Waiter) bool {
 		j := ofThis(w)
@@ -28,17 +28,17 @@ func (d *Dispatcher) Reconsider(now time.Time) []*Job {
 	return moved
 }
 
-// ofThis is the job behind what the pool knows of it.
+// ofThis returns the Job that the pool holds as a Waiter.
 func ofThis(w pool.Waiter) *Job {
 	j, ok := w.(*Job)
 	if !ok {
-		panic("BUG: dispatch: the pool holds a job of somebody else")
+		panic("BUG: dispatch: the pool holds a waiter that is not a *dispatch.Job")
 	}
 	return j
 }
 
-// Stay gives up the move of a job whose attempt was not withdrawn in time.
-func (d *Dispatcher) Stay(now time.Time, j *Job) {
+// CancelMove cancels the move of a job whose attempt could not be withdrawn in time.
+func (d *Dispatcher) CancelMove(now time.Time, j *Job) {
 	if j.to != nil {
 		j.to.Cancel(now)
 		j.to = nil

@@ -62,7 +62,7 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	}
 	require.True(t, f.fail(now, next, Failure{Outcome: pool.NotStarted}).Again)
 	last := f.claim(now, g.Job)
-	require.Equal(t, Next{}, f.fail(now, last, Failure{Outcome: pool.NotStarted, Progress: Heard}), "the move was one of three attempts")
+	require.Equal(t, Next{}, f.fail(now, last, Failure{Outcome: pool.NotStarted, Progress: Responded}), "the move was one of three attempts")
 	assert.Zero(t, f.Pool().InFlight())
 }
 
@@ -73,13 +73,17 @@ func TestAMoveThatCameTooLate(t *testing.T) {
 		end   func(f *fixture, now time.Time, g Grant) Next
 		again bool
 	}{
-		"its response has begun": {func(f *fixture, now time.Time, g Grant) Next { f.Stay(now, g.Job); f.Stay(now, g.Job); return Next{} }, false},
+		"its response has begun": {func(f *fixture, now time.Time, g Grant) Next {
+			f.CancelMove(now, g.Job)
+			f.CancelMove(now, g.Job)
+			return Next{}
+		}, false},
 		"it was refused for load": {func(f *fixture, now time.Time, g Grant) Next {
-			return f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
+			return f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Responded})
 		}, true},
 		"the submitter is gone": {func(f *fixture, now time.Time, g Grant) Next { return f.fail(now, g, Failure{Outcome: pool.Gone}) }, false},
 		"a response was cut": {func(f *fixture, now time.Time, g Grant) Next {
-			return f.fail(now, g, Failure{Outcome: pool.Truncated, Progress: Heard})
+			return f.fail(now, g, Failure{Outcome: pool.Truncated, Progress: Responded})
 		}, false},
 		"its body cannot be sent again": {func(f *fixture, now time.Time, g Grant) Next {
 			g.Assignment.Done(now, pool.NoAnswer)

@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	// ErrAtLimit is in the error of a job whose project has as many jobs in flight as projects.limit allows.
-	ErrAtLimit = errors.New("the project has as many jobs in flight as it may have")
-	// ErrRate is in the error of a job whose project submits more jobs than projects.per_minute allows.
-	ErrRate = errors.New("the project submits more jobs per minute than it may")
+	// ErrAtLimit is wrapped in the error of a job whose project has reached projects.limit.
+	ErrAtLimit = errors.New("the project has reached its limit of jobs in flight")
+	// ErrRate is wrapped in the error of a job whose project exceeds projects.per_minute.
+	ErrRate = errors.New("the project exceeds its limit of jobs per minute")
 )
 
-// LaterError is the error of a job that is refused at once because of its project, and could be served
-// after some time.
+// LaterError refuses a job at once because of a limit of its project. After is the time after which a
+// retry can succeed.
 type LaterError struct {
 	Err   error
 	After time.Duration
@@ -27,14 +27,14 @@ type LaterError struct {
 func (e *LaterError) Error() string { return e.Err.Error() }
 func (e *LaterError) Unwrap() error { return e.Err }
 
-// ProjectSettings bounds what one project takes of this sidecar.
+// ProjectSettings limits each project on this sidecar.
 type ProjectSettings struct {
-	// Limit is how many jobs of one project may be in flight from this sidecar;
-	// further ones wait in the queue. Below 1 it is a share of this sidecar's jobs in flight,
-	// and acts only while no upstream has a free core. 0 is no limit.
+	// Limit is the maximum of one project's jobs in flight from this sidecar;
+	// further jobs wait in the queue. A value below 1 is a share of this sidecar's jobs in
+	// flight, and applies only while no upstream has a free core. 0 means no limit.
 	Limit float64 `yaml:"limit"`
-	// PerMinute is how many jobs of one project this sidecar accepts per minute; 0 is no limit. Further ones get
-	// 429 at once, with the time until the next is accepted.
+	// PerMinute is the maximum number of jobs per minute that this sidecar accepts from one project. Further jobs
+	// get 429 at once, with the time until the next job is accepted in Retry-After. 0 means no limit.
 	PerMinute int `yaml:"per_minute"`
 }
 
@@ -52,25 +52,25 @@ func (s ProjectSettings) Check(f *settings.Faults) {
 	}
 }
 
-// SetProjects replaces the bounds on projects. Jobs that wait keep their places.
+// SetProjects replaces the limits of projects. Queued jobs keep their positions.
 func (d *Dispatcher) SetProjects(s ProjectSettings) { d.projects = s }
 
-// ProjectLoad is what one project has of a sidecar.
+// ProjectLoad is the load of one project on a sidecar.
 type ProjectLoad struct {
 	// Name is the project's identifier, or the fairness ID that a gateway gives instead.
 	Name string `json:"name"`
-	// InFlight is how many of its jobs are at upstreams, and Waiting how many are in
-	// the sidecar's queue. Limit is how many may be in flight; 0 is no limit.
+	// InFlight is the number of its jobs at upstreams, Waiting the number in the
+	// sidecar's queue. Limit is the maximum of InFlight; 0 means no limit.
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`
 	Limit    int `json:"limit"`
 }
 
-// Projects is what the projects of those names have now, by their hashes.
+// Projects returns the current load of the given projects. names maps a project's hash to its identifier.
 func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectLoad {
 	most, loads := 0, []ProjectLoad{}
 	if d.acts(&limit{now: now}) {
-		most = d.most()
+		most = d.maxInFlight()
 	}
 	for project, name := range names {
 		loads = append(loads, ProjectLoad{name, d.pool.Open(project), d.queue.backlogs.of(project), most})
@@ -78,7 +78,7 @@ func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectL
 	return loads
 }
 
-// Limited is how many jobs wait because their project is at its limit.
+// Limited returns the number of jobs that wait because their project is at its limit.
 func (d *Dispatcher) Limited(now time.Time) (jobs int) {
 	l := limit{now: now}
 	for project := range d.queue.backlogs {
@@ -89,22 +89,22 @@ func (d *Dispatcher) Limited(now time.Time) (jobs int) {
 	return jobs
 }
 
-// most is how many jobs of one project may be in flight while limits act; 0 is no limit.
-func (d *Dispatcher) most() int {
+// maxInFlight returns the maximum of one project's jobs in flight while limits apply; 0 means no limit.
+func (d *Dispatcher) maxInFlight() int {
 	if d.projects.Limit >= 1 {
 		return int(d.projects.Limit)
 	}
 	return int(math.Ceil(d.projects.Limit * float64(max(1, d.pool.InFlight()))))
 }
 
-// limit is the instant of an event, and whether limits act then. One that is a share acts only while no upstream has a
-// free core. To find that out takes a look at every upstream: once for an event, and only if a project has many jobs.
+// limit caches, for one event at now, whether project limits apply. A limit given as a share applies only while no
+// upstream has a free core. That check visits every upstream, so it is done at most once per event, and only when needed.
 type limit struct {
 	now         time.Time
 	acts, known bool
 }
 
-// acts reports whether limits act.
+// acts reports whether project limits apply.
 func (d *Dispatcher) acts(l *limit) bool {
 	if !l.known {
 		l.acts, l.known = d.projects.Limit >= 1 || d.projects.Limit > 0 && d.pool.Full(l.now), true
@@ -112,21 +112,21 @@ func (d *Dispatcher) acts(l *limit) bool {
 	return l.acts
 }
 
-// atLimit reports whether a project has as many jobs in flight as it may have. Jobs
-// without a project have no limit.
+// atLimit reports whether a project has reached its limit of jobs in flight. Jobs
+// without a project are not limited.
 func (d *Dispatcher) atLimit(l *limit, project uint64) bool {
-	most := d.most()
+	most := d.maxInFlight()
 	return most > 0 && project != 0 && d.pool.Open(project) >= most && d.acts(l)
 }
 
-// held reports whether j may go to no upstream because of its project's limit. A job
-// that has been to all is not held: it ends.
+// held reports whether j must wait because of its project's limit. A job that has tried
+// every upstream is not held: it ends at once.
 func (d *Dispatcher) held(l *limit, j *Job) bool {
 	return d.atLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j))
 }
 
-// first reports whether a newcomer would overtake nobody: nobody waits who goes
-// before it, except jobs that are held.
+// first reports whether a new job can be served without overtaking a queued job. Queued
+// jobs that their project's limit holds do not count.
 func (d *Dispatcher) first(l *limit, j *Job) bool {
 	for w := range d.queue.all {
 		if j.Priority == selection.High && w.Priority == selection.Low {
@@ -139,10 +139,10 @@ func (d *Dispatcher) first(l *limit, j *Job) bool {
 	return true
 }
 
-// errAtLimit is the error of a job that its project's limit holds.
-func (d *Dispatcher) errAtLimit() error { return fmt.Errorf("%w (%d)", ErrAtLimit, d.most()) }
+// errAtLimit returns the error of a job that is held by its project's limit.
+func (d *Dispatcher) errAtLimit() error { return fmt.Errorf("%w (%d)", ErrAtLimit, d.maxInFlight()) }
 
-// rate counts a new job, and returns the error of one that its project may not submit now.
+// rate counts a new job against its project's rate limit, and returns an error if the limit is exceeded.
 func (d *Dispatcher) rate(now time.Time, j *Job) error {
 	if d.projects.PerMinute == 0 || j.Project == 0 {
 		return nil
@@ -153,8 +153,8 @@ func (d *Dispatcher) rate(now time.Time, j *Job) error {
 	return nil
 }
 
-// lag returns the error of a job that would not be served within its queue time, because jobs of its project,
-// which is at its limit, wait already and get upstreams too slowly.
+// lag returns an error if j could not be served within its queue timeout: its project is at its limit, and the
+// project's queued jobs get upstreams too slowly.
 func (d *Dispatcher) lag(l *limit, j *Job) error {
 	of := d.queue.backlogs[j.Project]
 	if of == nil || !d.held(l, j) {
@@ -167,8 +167,8 @@ func (d *Dispatcher) lag(l *limit, j *Job) error {
 	return &LaterError{fmt.Errorf("%w, and its %d waiting jobs need about %v", d.errAtLimit(), d.queue.backlogs.of(j.Project), takes.Round(time.Second)), takes}
 }
 
-// Waited is the error of a job that has waited as long as it may: ErrWaited, or an ErrAtLimit
-// if its project holds it up. The shell asks before it calls GiveUp.
+// Waited returns the error of a job whose queue timeout has passed: ErrAtLimit if its project's
+// limit holds it, otherwise ErrWaited. It must be called before GiveUp.
 func (d *Dispatcher) Waited(now time.Time, j *Job) error {
 	if j.place != nil && d.held(&limit{now: now}, j) {
 		return d.errAtLimit()

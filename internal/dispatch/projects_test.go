@@ -36,7 +36,7 @@ func TestAJobBehindTooManyOfItsProjectIsRefusedAtOnce(t *testing.T) {
 
 	refused, granted := f.Arrive(now, f.Begin(Request{Project: 1}))
 	require.True(t, granted)
-	assert.EqualError(t, refused.Err, "the project has as many jobs in flight as it may have (1), and its 4 waiting jobs need about 11s")
+	assert.EqualError(t, refused.Err, "the project has reached its limit of jobs in flight (1), and its 4 waiting jobs need about 11s")
 }
 
 // The next job of a project at its limit is refused exactly when those before it need longer than its queue time.

@@ -10,42 +10,42 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The reasons for which a job is shed.
+// The errors of jobs that are shed.
 var (
-	// ErrFull: there is no room to wait, or a high job needed it.
+	// ErrFull: the queue is full.
 	ErrFull = errors.New("too many jobs wait for an upstream")
-	// ErrDisplaced is the ErrFull of a job that waited until a high one needed its place.
-	ErrDisplaced = fmt.Errorf("%w: a high job took the place", ErrFull)
-	// ErrWaited: no upstream became eligible in the time the job may wait.
+	// ErrDisplaced: the queue was full, and a job of high priority displaced this one. It wraps ErrFull.
+	ErrDisplaced = fmt.Errorf("%w: displaced by a job of high priority", ErrFull)
+	// ErrWaited: no upstream became eligible within the job's queue timeout.
 	ErrWaited = errors.New("no upstream became eligible in time")
 )
 
-// QueueSettings bounds the jobs that wait for an eligible upstream.
+// QueueSettings bounds the queue of jobs that wait for an eligible upstream.
 type QueueSettings struct {
-	// Jobs is how many jobs may wait.
+	// Jobs is the maximum number of jobs in the queue.
 	Jobs int `yaml:"jobs"`
-	// Bytes bounds the bodies of the jobs that wait, together. No file sets it: it is a
-	// part of the memory for bodies.
+	// Bytes is the maximum total size of the bodies in the queue. It is not a key of the file:
+	// it is derived from the memory for bodies.
 	Bytes settings.Size `yaml:"-"`
-	// Wait is how long a job may wait in all, for an eligible upstream and for connections that are refused, if the job
-	// has no queue timeout of its own.
+	// Wait is the total time a job can wait for an eligible upstream, including attempts whose connection was refused.
+	// A queue timeout in the job overrides it.
 	Wait time.Duration `yaml:"wait"`
 }
 
-// DefaultQueue is the bounds of an empty file.
+// DefaultQueue returns the settings of an empty file.
 func DefaultQueue() QueueSettings {
 	return QueueSettings{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second}
 }
 
-// Check reports what cannot be used.
+// Check adds invalid values to f.
 func (s QueueSettings) Check(f *settings.Faults) {
 	f.AtLeast("jobs", int64(s.Jobs), 1)
 	f.AtLeast("bytes", int64(s.Bytes), 1)
 	f.Positive("wait", s.Wait)
 }
 
-// queue is the waiting jobs: high before low, and within a priority first come, first
-// served. It is bounded in number and bytes.
+// queue holds the waiting jobs: high priority before low, and first come, first served
+// within a priority. It is bounded in jobs and bytes.
 type queue struct {
 	bounds QueueSettings
 	lists  [selection.Priorities]list.List // of *Job, the next first
@@ -54,15 +54,15 @@ type queue struct {
 	backlogs backlogs
 }
 
-// push lets j wait. When there is no room, a high job pushes out low ones, the latest first.
-// They are returned as displaced and no longer wait. Otherwise ok is false, and j does not wait.
+// push adds j to the queue. When the queue is full, a job of high priority displaces jobs of low
+// priority, the latest first; push returns them as displaced. If ok is false, the queue is unchanged.
 func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	if j.place != nil {
-		panic("BUG: dispatch: a job waits twice")
+		panic("BUG: dispatch: a job is queued twice")
 	}
 	jobs, bytes := q.len(), q.bytes+j.Bytes
 	full := func() bool { return jobs >= q.bounds.Jobs || bytes > int64(q.bounds.Bytes) }
-	if j.Priority == selection.High { // nobody is pushed out unless that makes enough room
+	if j.Priority == selection.High { // collect first: no job is displaced unless that makes enough room
 		for last := q.lists[selection.Low].Back(); last != nil && full(); last = last.Prev() {
 			out := last.Value.(*Job)
 			displaced = append(displaced, out)
@@ -81,7 +81,7 @@ func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	return displaced, true
 }
 
-// remove takes j out, wherever it stands, and reports whether it was waiting.
+// remove removes j from the queue and reports whether it was there.
 func (q *queue) remove(j *Job) bool {
 	if j.place == nil {
 		return false
@@ -93,8 +93,8 @@ func (q *queue) remove(j *Job) bool {
 	return true
 }
 
-// all yields the waiting jobs in the order in which they are to be served.
-// The one just yielded may be removed.
+// all yields the queued jobs in the order of service. The job just yielded can be removed
+// from the queue during the iteration.
 func (q *queue) all(yield func(*Job) bool) {
 	for _, p := range [...]selection.Priority{selection.High, selection.Low} {
 		for e := q.lists[p].Front(); e != nil; {
@@ -107,38 +107,38 @@ func (q *queue) all(yield func(*Job) bool) {
 	}
 }
 
-// len is how many jobs wait.
+// len returns the number of queued jobs.
 func (q *queue) len() int {
 	return q.lists[selection.High].Len() + q.lists[selection.Low].Len()
 }
 
-// reply is what a job hears when it asks for an upstream.
-type reply uint8
+// claimResult is the result of a job's attempt to claim an upstream.
+type claimResult uint8
 
 const (
-	// served: the job has its upstream, or knows that there is none for it.
-	served reply = iota
-	// noneEligible: no upstream may be picked now.
+	// served: the job has an upstream or a final error, and leaves the queue.
+	served claimResult = iota
+	// noneEligible: no upstream is eligible for any job.
 	noneEligible
-	// passedOver: none may be picked for this job, because of what it is or where
-	// it has been. That says nothing about the next job.
+	// passedOver: no upstream is eligible for this job, because of its priority, its project's
+	// limit or the upstreams it has tried. The next job may still find one.
 	passedOver
 )
 
-// maxAsked is how many waiting jobs in a row may hear that no upstream is
-// eligible before the rest is not asked: they would mostly hear the same.
-const maxAsked = 8
+// maxIneligible is the number of consecutive noneEligible results after which serve
+// stops: the remaining jobs would mostly fail, too, and the queue can be long.
+const maxIneligible = 8
 
-// serve lets the waiting jobs ask, in order. Those that are served leave the queue.
-func (q *queue) serve(ask func(*Job) reply) {
-	asked := 0
+// serve calls claim for the queued jobs, in order, and removes the served jobs from the queue.
+func (q *queue) serve(claim func(*Job) claimResult) {
+	ineligible := 0
 	for j := range q.all {
-		switch ask(j) {
+		switch claim(j) {
 		case served:
-			asked = 0
+			ineligible = 0
 			q.remove(j)
 		case noneEligible:
-			if asked++; asked == maxAsked {
+			if ineligible++; ineligible == maxIneligible {
 				return
 			}
 		case passedOver:

@@ -92,13 +92,13 @@ func TestAgainstNaiveQueue(t *testing.T) {
 // Serve asks until so many in a row hear that no upstream is eligible.
 func TestServeStops(t *testing.T) {
 	for name, c := range map[string]struct {
-		replies      []reply // repeated
+		replies      []claimResult // repeated
 		asked, stays int
 	}{
-		"all are served":                 {[]reply{served}, 1000, 0},
-		"none can be":                    {[]reply{noneEligible}, 8, 1000},
-		"those passed over do not count": {[]reply{passedOver, passedOver, noneEligible}, 24, 1000},
-		"nor do the served":              {[]reply{noneEligible, served}, 1000, 500},
+		"all are served":                 {[]claimResult{served}, 1000, 0},
+		"none can be":                    {[]claimResult{noneEligible}, 8, 1000},
+		"those passed over do not count": {[]claimResult{passedOver, passedOver, noneEligible}, 24, 1000},
+		"nor do the served":              {[]claimResult{noneEligible, served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := queue{bounds: DefaultQueue(), backlogs: backlogs{}}
@@ -107,7 +107,7 @@ func TestServeStops(t *testing.T) {
 				require.True(t, ok)
 			}
 			asked := 0
-			q.serve(func(*Job) reply {
+			q.serve(func(*Job) claimResult {
 				asked++
 				return c.replies[(asked-1)%len(c.replies)]
 			})
@@ -230,7 +230,7 @@ func TestWhyAJobWaited(t *testing.T) {
 	f.claim(start, f.Begin(Request{Project: 1}))
 	held := f.wait(start, Request{Project: 1})
 	now := held.GiveUpAt()
-	require.EqualError(t, f.Waited(now, held), "the project has as many jobs in flight as it may have (1)")
+	require.EqualError(t, f.Waited(now, held), "the project has reached its limit of jobs in flight (1)")
 	require.ErrorIs(t, f.Waited(now, held), ErrAtLimit)
 	require.True(t, f.GiveUp(held))
 	require.ErrorIs(t, f.Waited(now, held), ErrWaited, "it does not wait any more")

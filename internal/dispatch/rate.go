@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// rates bounds the jobs that each project submits per minute, with a token bucket of one minute's jobs
-// for each project: the generic cell rate algorithm, which keeps one instant.
+// rates limits the jobs per minute of each project with a token bucket that holds one minute's jobs.
+// It uses the generic cell rate algorithm, which stores one instant per bucket.
 type rates struct {
-	full  map[uint64]time.Time // when a project's bucket is full again
-	swept int                  // how many were left by the last sweep
+	full  map[uint64]time.Time // by project: when the bucket is full again
+	swept int                  // buckets left after the last sweep
 }
 
-// sweepFrom is how many buckets may be kept before those that are full again are dropped.
+// sweepFrom is the number of buckets up to which no sweep is made. A sweep drops the full buckets.
 const sweepFrom = 1024
 
-// take counts a job of a project, or returns after how long its bucket has room for one.
+// take takes a token for a job of the project. If the bucket is empty, it returns the time until the next token.
 func (r *rates) take(now time.Time, project uint64, perMinute int) (after time.Duration) {
 	each := time.Minute / time.Duration(perMinute)
 	full := r.full[project]
@@ -29,7 +29,8 @@ func (r *rates) take(now time.Time, project uint64, perMinute int) (after time.D
 		r.full = map[uint64]time.Time{}
 	}
 	r.full[project] = full
-	// A bucket that is not full had a job within the last minute, so twice those of a minute are kept at most.
+	// Sweeping at twice the size after the last sweep keeps the cost per job constant. A bucket that is not full
+	// had a job within the last minute, so the map holds at most about twice the projects of one minute.
 	if len(r.full) > max(sweepFrom, 2*r.swept) {
 		maps.DeleteFunc(r.full, func(_ uint64, full time.Time) bool { return !full.After(now) })
 		r.swept = len(r.full)

@@ -12,37 +12,36 @@ import (
 
 // RetrySettings bounds the attempts of each job, and the retries of all jobs.
 type RetrySettings struct {
-	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
-	// Otherwise an upstream that refuses the connection does not count, nor one that
-	// takes none within 1 s while the job may still wait.
+	// Attempts is the maximum number of upstreams that a job is sent to. 1 means no retries.
+	// With more, a refused connection does not count as an attempt. A connect timeout (1 s)
+	// does not count either, as long as the job's queue timeout has not passed.
 	Attempts int `yaml:"attempts"`
-	// ConnectTimeout is how long a connection to an upstream may take. After it has
-	// passed, the job's attempt elsewhere has twice the time, but not more than half of
-	// what is left of queue.wait.
+	// ConnectTimeout is the dial timeout of a job's first attempt. Each connect timeout
+	// doubles it for the job's next attempt, up to half of the remaining queue time.
 	ConnectTimeout time.Duration `yaml:"-"`
-	// FirstByte is how long an attempt may take up to the first byte of its
-	// response, where the job does not say.
+	// FirstByte is the timeout of an attempt, from its start to the first byte of the
+	// response. A first-byte timeout in the job overrides it.
 	FirstByte time.Duration `yaml:"first_byte"`
-	// Budget is the share of the jobs of the last 10 s that may be retried. Three
+	// Budget is the maximum ratio of retries to jobs over the last 10 s. Three
 	// retries a second are always allowed.
 	Budget float64 `yaml:"budget"`
-	// On lists statuses from 500 to 599, such as [500, 502, 504], upon which a job goes to another
-	// upstream, whatever its method. The job has been done there, so it must be one that can be
-	// done twice. The last answer is passed on when no attempt may follow.
+	// On lists the response statuses from 500 to 599 that are retried at another upstream, such as
+	// [500, 502, 504], whatever the method. The first upstream may have run the job, so set it only
+	// if jobs are idempotent. When no retry is left, the last response is passed on.
 	On []int `yaml:"on"`
 }
 
-// DefaultRetry is the bounds of an empty file.
+// DefaultRetry returns the settings of an empty file.
 func DefaultRetry() RetrySettings {
 	return RetrySettings{Attempts: 3, ConnectTimeout: time.Second, FirstByte: 5 * time.Minute, Budget: 0.2}
 }
 
-// Check reports what cannot be used.
+// Check adds invalid values to f.
 func (s RetrySettings) Check(f *settings.Faults) {
 	f.AtLeast("attempts", int64(s.Attempts), 1)
 	f.Positive("connect_timeout", s.ConnectTimeout)
 	f.Positive("first_byte", s.FirstByte)
-	if !(s.Budget > 0 && s.Budget <= 1) { // in this form it refuses NaN too
+	if !(s.Budget > 0 && s.Budget <= 1) { // in this form it also rejects NaN
 		f.Add("budget", "%v is not a share above 0 and up to 1; attempts: 1 means no retries", s.Budget)
 	}
 	for i, status := range s.On {
@@ -50,8 +49,8 @@ func (s RetrySettings) Check(f *settings.Faults) {
 	}
 }
 
-// Begin takes in a new job, which keeps these bounds. Its deadline is the sum of its own
-// timeouts, if it gives any. FirstByte stands for an evaluate timeout that is missing.
+// Begin returns a new job, which keeps the current timeouts. A job with timeouts of its own gets
+// their sum as its deadline; FirstByte replaces a missing evaluate timeout.
 func (s RetrySettings) Begin(r Request) *Job {
 	j := &Job{Request: r, connect: s.ConnectTimeout, on: s.On}
 	if r.Among != nil {
@@ -64,32 +63,31 @@ func (s RetrySettings) Begin(r Request) *Job {
 	return j
 }
 
-// Unwanted reports whether a response with that status is no answer to j while another upstream
-// may be tried.
+// Unwanted reports whether j is retried after a response with that status (retry.on).
 func (j *Job) Unwanted(status int) bool { return slices.Contains(j.on, status) }
 
-// Failure is an attempt that brought no response to pass on.
+// Failure describes an attempt without a response that can be passed on.
 type Failure struct {
-	// Outcome is how it ended for the upstream.
+	// Outcome is the attempt's outcome as the pool counts it.
 	Outcome pool.Outcome
-	// Progress is how far it came.
+	// Progress is the last step that the attempt reached.
 	Progress Progress
-	// Repeatable is set while the job can be sent again: its body is still
-	// here, whole.
+	// Repeatable is set while the job can be sent again, because its whole body is
+	// still kept.
 	Repeatable bool
 	// ConnectTimedOut is set when the dial took longer than ConnectTimeout.
 	ConnectTimedOut bool
 	// ConnectionRefused is set when nothing listens at the upstream's address.
 	ConnectionRefused bool
-	// Stale is set when a pooled connection ended without a byte of a response. The
-	// upstream may have closed it just as the job was sent.
+	// Stale is set when a pooled connection ended before any byte of the response. The
+	// upstream may have closed it as idle, just as the job was sent.
 	Stale bool
-	// Closed is set when it ended so soon that the upstream must have closed it before the
-	// job arrived. The retry then costs no retry budget, and the failure does not speak against the upstream.
+	// Closed is set when a pooled connection ended so soon that the upstream must have closed it before the
+	// job arrived. The retry then costs no retry budget, and the upstream is not blamed.
 	Closed bool
 }
 
-// Progress is how far an attempt came before it failed.
+// Progress is the last step that an attempt reached before it failed.
 type Progress uint8
 
 // The steps of an attempt.
@@ -98,28 +96,28 @@ const (
 	Unsent Progress = iota
 	// Begun: the upstream may have begun the job.
 	Begun
-	// Heard: a byte of the response came.
-	Heard
+	// Responded: a byte of the response has arrived.
+	Responded
 )
 
-// Next is what follows a failed attempt.
+// Next is the decision after a failed attempt.
 type Next struct {
-	// Again: the job may Arrive once more, when Pause is over. Without a Pause it must: a
-	// place may be claimed for it.
+	// Again: retry, by calling Arrive after Pause. If Pause is 0, Arrive must be called
+	// even if the job has ended, because an upstream may be claimed for it.
 	Again bool
 	Pause time.Duration
-	// OverBudget: it may not, because of the retry budget alone.
+	// OverBudget: no retry, only because the retry budget is used up.
 	OverBudget bool
 }
 
-// Failed decides whether a failed attempt is followed by another, and if so
-// counts the retry. The attempt's Assignment must be ended apart from that.
+// Failed decides whether a failed attempt is retried, and if so counts the retry.
+// The caller must end the attempt's Assignment separately.
 func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	if j.to != nil {
-		if f.Outcome != pool.Gone && f.Progress != Heard && f.Repeatable {
+		if f.Outcome != pool.Gone && f.Progress != Responded && f.Repeatable {
 			return Next{Again: true}
 		}
-		d.Stay(now, j)
+		d.CancelMove(now, j)
 	}
 	j.stale = f.Stale
 	class := f.class()
@@ -145,10 +143,10 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	return Next{Again: true, Pause: d.pause(j.attempts)}
 }
 
-// unreached is the class of a connection that took too long, and bounds the next. It is
-// like one that was refused, but it has cost the job time: when it may wait no longer, it
-// goes elsewhere only as after other failures. A lone upstream is asked again and again
-// with the same time, because its queue of connections may soon have room.
+// unreached returns the class of a connect timeout, and sets the timeout of the next dial. A
+// connect timeout is treated as a refused connection while the job can still wait; after that,
+// a retry counts as an attempt. If every upstream has been tried, the dial timeout is reset: a
+// lone upstream is retried with the same timeout, because its accept queue may soon have room.
 func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
 	all := d.pool.AllTried(now, &j.tried)
 	j.waited += j.connect
@@ -164,7 +162,7 @@ func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
 	return refusal
 }
 
-// patience is how long a job may wait in all.
+// patience returns a job's queue timeout: its own, or queue.wait.
 func (d *Dispatcher) patience(j *Job) time.Duration {
 	if j.Queue > 0 {
 		return j.Queue
@@ -172,13 +170,13 @@ func (d *Dispatcher) patience(j *Job) time.Duration {
 	return d.queue.bounds.Wait
 }
 
-// refused is what follows a refused connection. Nothing can have begun, and to
-// try another upstream is no load for the one that refused: such an attempt is
-// free, so that a few upstreams that work serve the jobs of many that are down.
-// Its time counts as waiting: queue.wait ends the job, however many upstreams are left.
-// When all have refused, the job waits as it would if none were eligible, and then
-// tries them anew: an upstream that restarts is away for less than that. While all breakers
-// are open, all have refused other jobs already: then it waits after maxPanicRefusals.
+// refused decides after a refused connection. No upstream has begun the job, and a
+// retry elsewhere adds no load to the upstream that is down. So the retry is free:
+// the upstreams that are up can serve all jobs even if most upstreams are down.
+// Its time counts as queue time, so queue.wait bounds the attempts.
+// When all upstreams have refused, the job pauses and then tries all of them again:
+// an upstream that restarts may be back. While all breakers are open, the job pauses
+// after maxPanicRefusals refusals already.
 func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
 	if !f.ConnectTimedOut {
 		j.waited += now.Sub(j.sent)
@@ -187,7 +185,7 @@ func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
 		return Next{Again: j.waited <= d.patience(j)}
 	}
 	if j.attempts > 0 {
-		return Next{} // one of them has answered, or may have begun the job
+		return Next{} // an earlier attempt had a response, or may have begun the job
 	}
 	pause := d.draw(firstPause<<min(j.rounds, 5), maxRefusedPause)
 	if j.waited+pause > d.patience(j) {
@@ -199,26 +197,26 @@ func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
 	return Next{Again: true, Pause: pause}
 }
 
-// retryClass says whether a failed attempt may be followed by another.
+// retryClass is the rule by which a failed attempt is retried.
 type retryClass uint8
 
 const (
 	never retryClass = iota
-	// once: an upstream may have begun the job. Processing is pure, so it may
-	// be repeated, but a job that kills upstreams must not go to all of them.
+	// once: an upstream may have begun the job. Jobs are idempotent, so one retry is
+	// safe; more are not, because a job that crashes upstreams would crash all of them.
 	once
-	// always: no upstream can have begun it.
+	// always: retried up to retry.attempts, within the budget; no upstream runs the job.
 	always
-	// refusal: there was no connection.
+	// refusal: no connection was made; the retry is free.
 	refusal
 )
 
 func (f Failure) class() retryClass {
 	switch {
-	case f.Outcome == pool.NotStarted, // the upstream says so
-		f.Outcome == pool.Failed: // it has answered, and may be asked for no other answer
+	case f.Outcome == pool.NotStarted, // the upstream reported that it did not start the job
+		f.Outcome == pool.Failed: // a status that retry.on retries
 		return always
-	case f.Outcome == pool.Gone, f.Progress == Heard:
+	case f.Outcome == pool.Gone, f.Progress == Responded:
 		return never
 	case f.Progress == Begun:
 		return once
@@ -228,20 +226,19 @@ func (f Failure) class() retryClass {
 	return always
 }
 
-// maxPanicRefusals is how many upstreams may refuse a job before it pauses, while all breakers are open.
+// maxPanicRefusals is the number of refused connections after which a job pauses while all breakers are open.
 const maxPanicRefusals = 32
 
-// The longest pause before the third attempt, before any, and before all
-// upstreams that refused are asked anew.
+// Upper bounds of the random pauses.
 const (
-	firstPause      = 25 * time.Millisecond
-	maxPause        = 250 * time.Millisecond
-	maxRefusedPause = 800 * time.Millisecond
+	firstPause      = 25 * time.Millisecond  // before the third attempt
+	maxPause        = 250 * time.Millisecond // before any attempt
+	maxRefusedPause = 800 * time.Millisecond // after all upstreams refused the connection
 )
 
-// pause is how long to wait after so many attempts: not at all before the
-// second, which goes elsewhere. The later pauses are drawn between 0 and 25 ms,
-// 50 ms ... 250 ms ("full jitter").
+// pause returns the back-off after the given number of attempts. The second attempt is
+// made at once, at another upstream. Later pauses are exponential with full jitter:
+// random between 0 and 25 ms, 50 ms ... 250 ms.
 func (d *Dispatcher) pause(attempts int) time.Duration {
 	if attempts < 2 {
 		return 0
@@ -249,7 +246,7 @@ func (d *Dispatcher) pause(attempts int) time.Duration {
 	return d.draw(firstPause<<min(attempts-2, 4), maxPause)
 }
 
-// draw draws a pause of at most that long.
+// draw returns a random pause between 0 and the smaller of longest and bound.
 func (d *Dispatcher) draw(longest, bound time.Duration) time.Duration {
 	return time.Duration(d.rng.Int64N(int64(min(longest, bound)) + 1))
 }

@@ -24,11 +24,11 @@ func TestRetryRules(t *testing.T) {
 	silent := Failure{Outcome: pool.NoAnswer, Progress: Begun}
 	late := Failure{Outcome: pool.TimedOut, Progress: Begun}
 	lateDial := Failure{Outcome: pool.TimedOut}
-	busy := Failure{Outcome: pool.NotStarted, Progress: Heard}
-	halfHead := Failure{Outcome: pool.Truncated, Progress: Heard}
-	lateHead := Failure{Outcome: pool.TimedOut, Progress: Heard}
+	busy := Failure{Outcome: pool.NotStarted, Progress: Responded}
+	halfHead := Failure{Outcome: pool.Truncated, Progress: Responded}
+	lateHead := Failure{Outcome: pool.TimedOut, Progress: Responded}
 	gone := Failure{Outcome: pool.Gone}
-	unwanted := Failure{Outcome: pool.Failed, Progress: Heard}
+	unwanted := Failure{Outcome: pool.Failed, Progress: Responded}
 	for name, c := range map[string]struct {
 		failures []Failure
 		attempts int // made in all, of at most 4
@@ -66,7 +66,7 @@ func TestRetryRules(t *testing.T) {
 // A prefetch neither waits nor is tried again, and its failure is no retry that other jobs could have had.
 func TestAPrefetchHasOneAttempt(t *testing.T) {
 	f := newFixture(t, 2, nil)
-	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted, Progress: Heard}, {Outcome: pool.Refused, Stale: true, Closed: true}} {
+	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.Refused, Stale: true, Closed: true}} {
 		assert.Equal(t, Next{}, f.fail(start, f.claim(start, f.Begin(Request{Prefetch: true})), failure))
 	}
 	f.load(start, 0, 1000)
@@ -137,7 +137,7 @@ func TestConnectTimeouts(t *testing.T) {
 
 // A job that an upstream has answered, or may have begun, does not wait for those that refuse.
 func TestAJobThatCameThroughDoesNotWait(t *testing.T) {
-	for _, first := range []Failure{{Outcome: pool.NotStarted, Progress: Heard}, {Outcome: pool.NoAnswer, Progress: Begun}} {
+	for _, first := range []Failure{{Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.NoAnswer, Progress: Begun}} {
 		f := newFixture(t, 2, nil)
 		j := f.Begin(Request{})
 		require.True(t, f.fail(start, f.claim(start, j), first).Again)
@@ -392,7 +392,7 @@ func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 			g, granted := f.Arrive(now, j)
 			require.True(t, granted)
 			require.NoError(t, g.Err)
-			next := f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
+			next := f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Responded})
 			paused += next.Pause
 			if again = next.Again; next.OverBudget {
 				over++

@@ -166,7 +166,7 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		b.Hint(time.Now(), loaded)
-		next := b.Failed(dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard, Repeatable: true}, errTest)
+		next := b.Failed(dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded, Repeatable: true}, errTest)
 		require.True(t, next.Again)
 		assert.Nil(t, b.Lease)
 		x.settled(t)

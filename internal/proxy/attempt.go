@@ -101,7 +101,7 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 		return x.lost(x.explain(how, fmt.Errorf("unexpected status %d as the final response", status)))
 	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
 		return x.refused(response, begun, &verdict{
-			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
+			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded},
 			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
 		})
 	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // it refers to the time before the job was sent
@@ -112,7 +112,7 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 		})
 	case x.book.Job.Unwanted(status):
 		return x.refused(response, begun, &verdict{
-			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
+			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Responded},
 			err:     fmt.Errorf("%w: %s answered %d, which retry.on retries", record.ErrNoAnswer, address, status),
 		})
 	}
@@ -224,7 +224,7 @@ func (x *exchange) late(how upstreamclient.Progress) *verdict {
 func progress(how upstreamclient.Progress) dispatch.Progress {
 	switch {
 	case how.Answered:
-		return dispatch.Heard
+		return dispatch.Responded
 	case how.Begun:
 		return dispatch.Begun
 	}

@@ -80,8 +80,8 @@ var problems = []known{
 	{[]error{intake.ErrNoRoom}, Problem{Reason: "no-room", Status: 503, Outcome: intake.Shed, Shedding: intake.NoRoom, Title: "the heads and bodies of other jobs take all the memory for them"}},
 	{[]error{dispatch.ErrDisplaced}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed this job's place in the queue"}},
 	{[]error{dispatch.ErrFull}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}},
-	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has as many jobs in flight as it may have"}},
-	{[]error{dispatch.ErrRate}, Problem{Reason: "project-rate", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectRate, Title: "the project submits more jobs per minute than it may"}},
+	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has reached its limit of jobs in flight"}},
+	{[]error{dispatch.ErrRate}, Problem{Reason: "project-rate", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectRate, Title: "the project exceeds its limit of jobs per minute"}},
 	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}},
 	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}},
 }

@@ -86,7 +86,7 @@ func (s *sidecar) reconsider(w *world) {
 	for _, moved := range s.dispatch.Reconsider(w.time(w.now)) {
 		j := s.jobs[moved]
 		if j.server == nil { // it is still on its way
-			s.dispatch.Stay(w.time(w.now), moved)
+			s.dispatch.CancelMove(w.time(w.now), moved)
 			continue
 		}
 		j.server.abandon(j)
