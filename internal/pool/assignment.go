@@ -32,10 +32,11 @@ type Why struct {
 	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
 	RunnerUp     string
 	RunnerUpCost float64
-	// Shadow is the upstream that the shadow would have taken, "" where there is none, and
-	// ShadowCost what the policy weighed for it.
-	Shadow     string
-	ShadowCost float64
+	// Shadow is the upstream that the shadow would have taken, "" where there is none,
+	// ShadowCost what the policy weighed for it, and ShadowCache the project's cache status there.
+	Shadow      string
+	ShadowCost  float64
+	ShadowCache selection.Cache
 	// Panic is set when the breakers were ignored.
 	Panic bool
 	// Prefetched is set for the first job that finds its project's data because of a prefetch in the last minute.

@@ -118,7 +118,7 @@ func (a *Assignment) consultShadow(c *candidates, costs []selection.Cost) {
 		return
 	}
 	i, _ := ask(s.Policy, c, &a.pool.shadow, s.Rand)
-	a.Shadow = c.members[i].Address
+	a.Shadow, a.ShadowCache = c.members[i].Address, c.views[i].Cache
 	if costs != nil {
 		a.ShadowCost = costs[i].Total
 	}

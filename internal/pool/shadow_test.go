@@ -42,6 +42,7 @@ func TestTheShadowsChoice(t *testing.T) {
 	last := f.must(start, Request{Project: 42}, []string{there})
 	assert.Equal(t, here, last.Shadow, "it has the same upstreams to choose among")
 	assert.Equal(t, last.Cost.Total, last.ShadowCost)
+	assert.Equal(t, []selection.Cache{selection.NotCached, selection.Cached}, []selection.Cache{second.ShadowCache, last.ShadowCache})
 }
 
 // A pool with a shadow makes the same choices as one without, over random histories.
@@ -80,7 +81,7 @@ func TestTheShadowChangesNothing(t *testing.T) {
 			if s := chose[1].Shadow; s != "" && s != chose[1].Address {
 				others++
 			}
-			chose[1].Shadow, chose[1].ShadowCost = "", 0
+			chose[1].Shadow, chose[1].ShadowCost, chose[1].ShadowCache = "", 0, 0
 			require.Equal(t, chose[0], chose[1], "%s with the shadow %s", policy, shadow)
 		}
 	}

@@ -44,16 +44,20 @@ type Figures struct {
 	// FirstByte is of all jobs with a response, LastByte of the whole responses, in seconds.
 	FirstByte Quantiles `json:"first_byte_seconds"`
 	LastByte  Quantiles `json:"last_byte_seconds"`
+	// Data is how many of them found their data.
+	Data Finds `json:"data"`
 }
 
 // ended is what ended in a step with one priority.
 type ended struct {
 	tally
 	firstByte, lastByte histogram
+	data                Finds
 }
 
 func (e *ended) add(j *record.Job, r result) {
 	e.tally.add(r, j.Outcome)
+	e.data.add(j)
 	if r <= partial {
 		e.firstByte.add(j.TTFB.Seconds())
 	}
@@ -64,6 +68,7 @@ func (e *ended) add(j *record.Job, r result) {
 
 func (e *ended) merge(other *ended) {
 	e.tally.merge(&other.tally)
+	e.data.merge(&other.data)
 	e.firstByte.merge(&other.firstByte)
 	e.lastByte.merge(&other.lastByte)
 }
@@ -73,7 +78,7 @@ func (e *ended) figures() Figures {
 	return Figures{
 		Jobs: jobs, Complete: e.results[complete], Failed: e.results[failed], Partial: e.results[partial],
 		Absent: e.results[absent], Limited: e.results[limited],
-		FirstByte: e.firstByte.quantiles(), LastByte: e.lastByte.quantiles(),
+		FirstByte: e.firstByte.quantiles(), LastByte: e.lastByte.quantiles(), Data: e.data,
 	}
 }
 

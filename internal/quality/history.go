@@ -60,6 +60,10 @@ type Point struct {
 	Lost         float64 `json:"lost_per_second"`
 	FirstByteP50 float64 `json:"first_byte_p50_seconds"`
 	FirstByteP99 float64 `json:"first_byte_p99_seconds"`
+	// Found is the share of that minute's jobs that found their data, and ShadowFound the share whose data was where the
+	// shadow policy would have sent them; -1 without such jobs.
+	Found       float64 `json:"found_share"`
+	ShadowFound float64 `json:"shadow_found_share"`
 	// InFlight is the jobs at upstreams at that instant, and Waiting those in the queue.
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`
@@ -78,6 +82,7 @@ func (m *Machine) look(now time.Duration, o *Moment) {
 		before.At = m.start.Add(end).Unix()
 		before.Jobs, before.Failed, before.Lost = float64(f.Jobs)/covered, float64(f.Failed)/covered, float64(f.Partial+f.Absent)/covered
 		before.FirstByteP50, before.FirstByteP99 = f.FirstByte.P50, f.FirstByte.P99
+		before.Found, before.ShadowFound = f.Data.shares()
 	}
 	cores, rate := m.demand(now, o.Upstreams)
 	p.looks, p.cores, p.rate = p.looks+1, p.cores+cores, p.rate+rate

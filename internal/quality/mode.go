@@ -60,6 +60,7 @@ type scope struct {
 	Status // without windows
 	follow trend
 	minute ring[tally] // how jobs ended
+	data   ring[Finds] // of the same minute
 
 	ended    time.Duration // when a job last ended
 	lost     time.Duration // when one was last lost
@@ -72,7 +73,7 @@ type scope struct {
 }
 
 func newScope(now time.Time) *scope {
-	return &scope{minute: make(ring[tally], spans[0]), Status: Status{Mode: Unknown, Since: now}}
+	return &scope{minute: make(ring[tally], spans[0]), data: make(ring[Finds], spans[0]), Status: Status{Mode: Unknown, Since: now}}
 }
 
 // observe counts a job that ended.

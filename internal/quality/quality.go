@@ -75,6 +75,9 @@ func (m *Machine) Ended(now time.Time, s Settings, j *record.Job) {
 		there, known := m.upstreams[j.Attempts[i].Upstream]
 		if r := resultAt(j, i, s.Count500); known && r != uncounted {
 			there.observe(at, r, j.Outcome)
+			if i == len(j.Attempts)-1 {
+				there.data.at(at).add(j)
+			}
 		}
 	}
 }
@@ -154,6 +157,7 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 			t := s.tally(at)
 			_, row.MinuteJobs = t.bad()
 			row.Mode, row.MinuteFailed, row.MinuteLost = s.Mode, t.results[failed], t.results[partial]+t.results[absent]
+			s.data.last(at, spans[0], row.MinuteData.merge)
 		}
 	}
 	return v
@@ -187,4 +191,6 @@ type Upstream struct {
 	MinuteJobs   uint64 `json:"minute_jobs"`
 	MinuteFailed uint64 `json:"minute_failed"`
 	MinuteLost   uint64 `json:"minute_lost"`
+	// MinuteData is how many of those jobs found their data.
+	MinuteData Finds `json:"minute_data"`
 }

@@ -124,6 +124,18 @@ func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a.Outcome, a.Err, a.End = o, textOf(err), now.Sub(r.Arrived)
 }
 
+// Found reports whether the job found its data at the upstream that responded: as the upstream reports, or else as was
+// believed when it was picked. ok is false for a job that needs no data or got no response.
+func (r *Job) Found() (found, ok bool) {
+	if r.Facts.Key == 0 || len(r.Attempts) == 0 || r.Completeness == intake.Absent {
+		return false, false
+	}
+	if a := r.Attempt(); a.Hint == nil || !a.Hint.Known {
+		return a.Cache != selection.NotCached, true
+	}
+	return r.Attempt().Hint.Cached, true
+}
+
 // Waited is how long the job waited for an upstream and then at the upstream until its execution started. ok is
 // false where the upstream did not report its part.
 func (r *Job) Waited() (waited time.Duration, ok bool) {
