@@ -17,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
@@ -38,6 +39,7 @@ type served struct {
 	mu       sync.Mutex
 	machine  *quality.Machine
 	failures []map[string]any // lines of the log, the latest last
+	landings admin.Landings
 }
 
 func newServed(log *zap.Logger) *served { return &served{log: log, machine: quality.New(time.Now())} }
@@ -61,6 +63,7 @@ func (s *served) ended(q quality.Settings, r *record.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Ended(now, q, r)
+	s.landings.Ended(now, r)
 	limited := r.Outcome == intake.Shed && r.Shedding.Limits()
 	result := r.Outcome == intake.Failed && !q.Count500 // like any other
 	if r.Failed() && !limited && !result {
@@ -101,12 +104,25 @@ func (s *sidecar) now() admin.Now {
 	if err := s.refusal(); err != nil {
 		n.NotReady = err.Error()
 	}
+	n.Shadow = s.current.Load().cfg.Selection.Shadow
+	_, n.Events = s.log.Events.Last()
+	s.served.mu.Lock()
+	keys := s.served.landings.Keys()
+	s.served.mu.Unlock()
+	holders := s.balancer.Holders(keys)
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()
+	n.Landings, n.Holdings = s.served.landings.Last(), s.served.landings.Holdings(holders)
 	n.View = s.served.machine.View(now, states)
 	n.Failures = append(n.Failures, s.served.failures...)
 	slices.Reverse(n.Failures)
 	return n
+}
+
+// events are the last events.
+func (s *sidecar) events() []logging.Event {
+	events, _ := s.log.Events.Last()
+	return events
 }
 
 // points are the last hour.

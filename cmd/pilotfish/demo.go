@@ -34,6 +34,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = ports.Address(p.Jobs), ports.Address(p.Admin)
 	cfg.Discovery.Static = upstreams
+	cfg.Selection.Shadow = "least-in-flight" // what a load balancer without data in mind would do
 	cfg.Stream.ExplainHeaders = true
 	cfg.Reports.Interval, cfg.Reports.Timeout = time.Second, time.Second
 	cfg.Shutdown.Grace = 5 * time.Second

@@ -178,7 +178,7 @@ type servers struct {
 }
 
 func (s *sidecar) newServers() (all servers, err error) {
-	errorLog, _ := zap.NewStdLogAt(s.log.Logger, zap.WarnLevel) // fails for a level that there is not
+	errorLog, _ := zap.NewStdLogAt(s.log.Quiet, zap.WarnLevel) // fails for a level that there is not
 	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{
 		Conns: s.first.Submitters.Connections, ErrorLog: errorLog,
 	}); err != nil {
@@ -216,6 +216,7 @@ func (s *sidecar) admin() http.Handler {
 		Now:     s.now,
 		Points:  s.points,
 		About:   s.about,
+		Events:  s.events,
 		Describe: func(body io.Reader, length int64) (intake.Facts, error) {
 			return s.current.Load().describe(body, length, s.budget)
 		},

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
@@ -28,10 +29,11 @@ import (
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Now, Points and About are what the page shows.
+	// Now, Points, About and Events are what the page shows.
 	Now    func() Now
 	Points func() []quality.Point
 	About  func() About
+	Events func() []logging.Event
 	// Describe reads the body of a job; length is the declared one, or -1. A body over the limit is
 	// intake.ErrTooLarge, one for which the memory budget has no room is intake.ErrNoRoom.
 	Describe func(body io.Reader, length int64) (intake.Facts, error)
@@ -63,6 +65,7 @@ func New(cfg Config) http.Handler {
 	mux.HandleFunc("GET /api/now", show(func() any { return cfg.Now() }))
 	mux.HandleFunc("GET /api/upstreams", show(func() any { return map[string]any{"upstreams": cfg.Now().Upstreams} }))
 	mux.HandleFunc("GET /api/history", show(func() any { return map[string]any{"points": cfg.Points()} }))
+	mux.HandleFunc("GET /api/events", show(func() any { return map[string]any{"events": cfg.Events()} }))
 	mux.HandleFunc("GET /api/about", show(func() any { return cfg.About() }))
 	mux.HandleFunc("GET /api/pick", cfg.pick)
 	mux.HandleFunc("POST /api/pick", cfg.pick)
@@ -123,7 +126,7 @@ func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
 	for i := range now.Upstreams {
 		if u := &now.Upstreams[i]; u.Why != "" && shown < maxReasons {
 			shown++
-			fmt.Fprintf(w, "%s: %s\n", u.Address, u.Why)
+			fmt.Fprintf(w, "%s: %s\n", u.Address, u.Status)
 		}
 	}
 }

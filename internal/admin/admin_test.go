@@ -15,13 +15,14 @@ import (
 
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
 )
 
 func row(address string) quality.Upstream {
-	return quality.Upstream{State: pool.State{Upstream: pool.Upstream{Address: address}, Why: "draining"}, Mode: quality.Losing}
+	return quality.Upstream{State: pool.State{Upstream: pool.Upstream{Address: address}, Why: "draining", Status: "draining; slow: 3 times"}, Mode: quality.Losing}
 }
 
 // config is a port with one upstream, a:1, that can be drained.
@@ -33,6 +34,7 @@ func config() admin.Config {
 		},
 		TokenFile: func() string { return "" },
 		Points:    func() []quality.Point { return []quality.Point{{At: 10}} },
+		Events:    func() []logging.Event { return []logging.Event{{Text: "upstreams joined"}} },
 		About:     func() admin.About { return admin.About{Configuration: "listen: x\n"} },
 		Describe: func(io.Reader, int64) (intake.Facts, error) {
 			return intake.Facts{Project: "p", Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, nil
@@ -65,11 +67,12 @@ func TestPaths(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/healthz":       "ok\n",
-		"/readyz":        "ready: 0 of 1 upstreams are eligible\na:1: draining\n",
+		"/readyz":        "ready: 0 of 1 upstreams are eligible\na:1: draining; slow: 3 times\n",
 		"/metrics":       "404",
 		"/api/now":       `"waiting": 3`,
 		"/api/upstreams": `"why": "draining"`,
 		"/api/history":   `"at": 10`,
+		"/api/events":    `"text": "upstreams joined"`,
 		"/api/about":     `"configuration": "listen: x\n"`,
 		"/api/pick":      `"upstream": "a:1"`,
 		"/debug/pprof/":  "goroutine",

@@ -25,6 +25,14 @@ type Now struct {
 	Open []balancer.Open `json:"open"`
 	// Projects are those with most jobs at upstreams, the busiest first.
 	Projects []dispatch.ProjectLoad `json:"projects"`
+	// Landings are the last jobs that needed data and got a response, the oldest first; of many, a sample.
+	Landings []Landing `json:"landings"`
+	// Holdings are their projects, and the upstreams that have the data of each.
+	Holdings []Holding `json:"holdings"`
+	// Events is how many events there were since the start; /api/events has the last ones.
+	Events int `json:"events"`
+	// Shadow is the policy that the one in force is compared with; absent without one.
+	Shadow string `json:"shadow,omitempty"`
 }
 
 // About is what does not change while the process runs, and the configuration.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/test/manual"
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "write the reference of the API")
 
 func TestReferenceOfTheAPI(t *testing.T) {
 	m := &fieldManual{t: t, comments: manual.NewComments(t)}
-	for _, v := range []any{admin.Now{}, admin.Pick{}, quality.Point{}, admin.About{}, admin.Reloaded{}} {
+	for _, v := range []any{admin.Now{}, admin.Pick{}, quality.Point{}, logging.Event{}, admin.About{}, admin.Reloaded{}} {
 		m.table(reflect.TypeOf(v))
 	}
 	manual.Hold(t, "../../docs/api.md", m.out.String()+"\n", "go test ./internal/admin -run TestReference", *update)

@@ -88,6 +88,13 @@ func (b *Balancer) States() []pool.State {
 	return b.pool.States(time.Now())
 }
 
+// Holders returns which upstreams have the data of each project.
+func (b *Balancer) Holders(projects []uint64) map[uint64][]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Holders(time.Now(), projects)
+}
+
 // Explain ranks the eligible upstreams for a job without claiming one.
 func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
 	b.mu.Lock()

@@ -16,7 +16,7 @@ import (
 // write lines of other forms to standard error, which log collectors drop or misread.
 func (l *Log) CaptureLibraries() {
 	slog.SetLogLoggerLevel(slog.LevelWarn) // package log has no levels
-	slog.SetDefault(slog.New(handler{log: l.Logger}))
+	slog.SetDefault(slog.New(handler{log: l.Quiet}))
 }
 
 // handler is a slog.Handler over a zap logger. The attributes of a record become one text, so

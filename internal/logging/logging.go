@@ -54,8 +54,11 @@ func (s Settings) Check(f *settings.Faults) {
 // Log writes lines as JSON: no input can forge a line. It never blocks its callers: a goroutine
 // writes the lines. Sync waits a short time for that goroutine.
 type Log struct {
-	// Logger writes what happens to the program, its upstreams and its jobs.
+	// Logger writes what happens to the program and its upstreams, and keeps it in Events. Quiet writes what libraries
+	// report, which is no event.
 	*zap.Logger
+	Quiet  *zap.Logger
+	Events *Events
 	// Level is the minimum level. It can be changed at any time.
 	Level zap.AtomicLevel
 
@@ -80,13 +83,17 @@ func New(w io.Writer, level string) (*Log, error) {
 		defer line.Free()
 		return bytes.Clone(line.Bytes())
 	}}
-	events := zap.New(bounded{zapcore.NewCore(encoder, lines, at)}, zap.Hooks(func(e zapcore.Entry) error {
+	quiet := zap.New(bounded{zapcore.NewCore(encoder, lines, at)}, zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level >= zap.ErrorLevel {
 			lines.flush()
 		}
 		return nil
 	}))
-	return &Log{Logger: events, Level: at, encoder: encoder, lines: lines}, nil
+	events := &Events{}
+	all := quiet.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewTee(core, bounded{noting{LevelEnabler: zap.InfoLevel, events: events}})
+	}))
+	return &Log{Logger: all, Quiet: quiet, Events: events, Level: at, encoder: encoder, lines: lines}, nil
 }
 
 // Lost returns the number of lines that were dropped because earlier ones could not be written in time.

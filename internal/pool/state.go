@@ -1,8 +1,11 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
 // State is all that the pool knows of one upstream, for people and metrics.
@@ -17,6 +20,8 @@ type State struct {
 	// Suspect says why the upstream is suspect, if it is. That is ignored, and the
 	// upstream stays eligible, while more than half of the upstreams are suspect.
 	Suspect string `json:"suspect,omitempty"`
+	// Status is the upstream's condition in words: eligible, or what speaks against it, and what is odd about it.
+	Status string `json:"status"`
 	// DownSince is since when the upstream refuses connections, if it does.
 	DownSince time.Time `json:"down_since,omitzero"`
 	// Drained is set while an operator keeps new jobs away.
@@ -64,6 +69,17 @@ type State struct {
 // Down says why the upstream is down, and since when.
 func (s *State) Down() string { return ErrRefused.Error() + " since " + s.DownSince.Format("15:04") }
 
+// status is the condition in words.
+func (s *State) status() string {
+	words := cmp.Or(s.Why, "eligible")
+	for _, odd := range [...]struct{ what, why string }{{"suspect", s.Suspect}, {"implausible", s.Implausible}, {"slow", s.Slow}} {
+		if odd.why != "" && s.DownSince.IsZero() && (odd.what != "suspect" || s.Reason != Suspect) {
+			words += "; " + odd.what + ": " + odd.why
+		}
+	}
+	return words
+}
+
 // Leaves reports whether it gets no new jobs, whatever its health: it stops soon, or it drains.
 func (s *State) Leaves() bool { return s.Draining || s.Drained || s.Reason == Stopping }
 
@@ -89,9 +105,24 @@ func (p *Pool) States(now time.Time) []State {
 		case s.Reason == Suspect:
 			s.Why = "suspect: " + s.Suspect
 		}
+		s.Status = s.status()
 		states = append(states, s)
 	}
 	return states
+}
+
+// Holders returns the addresses of the upstreams that have the data of each project, listed or assumed, by address.
+func (p *Pool) Holders(now time.Time, projects []uint64) map[uint64][]string {
+	holders := make(map[uint64][]string, len(projects))
+	for _, m := range p.set {
+		listed := m.lists(now, &p.cfg)
+		for _, key := range projects {
+			if m.has(key, listed) != selection.NotCached {
+				holders[key] = append(holders[key], m.Address)
+			}
+		}
+	}
+	return holders
 }
 
 // Panic reports whether breakers are ignored, because those of all upstreams that take new jobs

@@ -42,6 +42,20 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	last := states[4]
 	assert.Equal(t, []float64{1, -1}, []float64{last.Jobs, last.ReportAge})
 	assert.Equal(t, []int{1, 1}, []int{last.InFlight, last.Assumed})
+	assert.Equal(t, map[uint64][]string{7: {us[0].Address, us[4].Address}, 8: {us[0].Address}}, f.Holders(now, []uint64{7, 8, 9}))
+}
+
+// The status is what keeps an upstream from being eligible, and what is odd about it, each once.
+func TestStatus(t *testing.T) {
+	for want, s := range map[string]State{
+		"eligible": {},
+		"eligible; suspect: no answer; slow: 3 times": {Suspect: "no answer", Slow: "3 times"},
+		"suspect: no answer; implausible: 9 cores":    {Reason: Suspect, Why: "suspect: no answer", Suspect: "no answer", Implausible: "9 cores"},
+		"down: connection refused since 12:00":        {Reason: Shut, Why: "down: connection refused since 12:00", DownSince: start, Suspect: "no answer"},
+	} {
+		assert.Equal(t, want, s.status())
+	}
+	assert.Equal(t, "drained by hand; slow: 3 times", (&State{Why: "drained by hand", Slow: "3 times"}).status())
 }
 
 func TestDrainByHand(t *testing.T) {

@@ -1,0 +1,112 @@
+package logging
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// keptEvents bounds the events that are kept, and namedUpstreams the addresses that one names.
+const (
+	keptEvents     = 100
+	namedUpstreams = 5
+)
+
+// Event is a line of the log that is not about one job: an upstream joined, its breaker opened, the configuration was
+// reloaded.
+type Event struct {
+	// At is when it was last logged, and Times how often in a row.
+	At    time.Time `json:"at"`
+	Times int       `json:"times"`
+	// Level is info, warn or error.
+	Level string `json:"level"`
+	// Text is the line's message, and Cause why, where the line names it.
+	Text  string `json:"text"`
+	Cause string `json:"cause,omitempty"`
+	// Upstreams are the addresses that it is about, and MoreUpstreams how many more there are.
+	Upstreams     []string `json:"upstreams,omitempty"`
+	MoreUpstreams int      `json:"more_upstreams,omitempty"`
+}
+
+// Events keeps the last lines of a log, whatever its level.
+type Events struct {
+	mu   sync.Mutex
+	last []Event // the latest last
+	n    int     // all there were
+}
+
+// Last returns the events, the latest first, and how many there were since the start.
+func (e *Events) Last() (events []Event, all int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	events = append([]Event{}, e.last...)
+	slices.Reverse(events)
+	return events, e.n
+}
+
+// note keeps an event. One that repeats the event before counts there.
+func (e *Events) note(event Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.n++
+	if n := len(e.last); n > 0 && e.last[n-1].Text == event.Text && slices.Equal(e.last[n-1].Upstreams, event.Upstreams) {
+		event.Times += e.last[n-1].Times
+		e.last = e.last[:n-1]
+	}
+	e.last = append(e.last, event)
+	e.last = slices.Delete(e.last, 0, max(0, len(e.last)-keptEvents))
+}
+
+// noting is a core that keeps lines as events.
+type noting struct {
+	zapcore.LevelEnabler
+	events *Events
+	fields []zapcore.Field
+}
+
+// With implements zapcore.Core.
+func (n noting) With(fields []zapcore.Field) zapcore.Core {
+	n.fields = slices.Concat(n.fields, fields)
+	return n
+}
+
+// Check implements zapcore.Core.
+func (n noting) Check(e zapcore.Entry, line *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if n.Enabled(e.Level) {
+		return line.AddCore(e, n)
+	}
+	return line
+}
+
+// Write implements zapcore.Core.
+func (n noting) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	object := zapcore.NewMapObjectEncoder()
+	for _, f := range slices.Concat(n.fields, fields) {
+		f.AddTo(object)
+	}
+	text := func(key string) string { s, _ := object.Fields[key].(string); return s }
+	event := Event{
+		At: e.Time, Times: 1, Level: e.Level.String(), Text: e.Message,
+		Cause: cmp.Or(text("cause"), text("error"), text("warning"), text("key")),
+	}
+	if address := text("upstream"); address != "" {
+		event.Upstreams = []string{address}
+	}
+	list, _ := object.Fields["upstreams"].([]any)
+	for _, address := range list[:min(len(list), namedUpstreams)] {
+		event.Upstreams = append(event.Upstreams, address.(string)) // zap.Strings
+	}
+	all, cut := object.Fields["upstreams_total"].(int64)
+	if !cut {
+		all = int64(len(list))
+	}
+	event.MoreUpstreams = max(0, int(all)-namedUpstreams)
+	n.events.note(event)
+	return nil
+}
+
+// Sync implements zapcore.Core.
+func (noting) Sync() error { return nil }
