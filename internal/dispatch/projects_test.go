@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -101,7 +100,7 @@ func TestAProjectAboveItsRate(t *testing.T) {
 	g, granted := f.Arrive(start, f.Begin(Request{Project: 1}))
 	require.True(t, granted)
 	var later *LaterError
-	require.True(t, errors.As(g.Err, &later))
+	require.ErrorAs(t, g.Err, &later)
 	assert.ErrorIs(t, g.Err, ErrRate)
 	assert.Equal(t, 30*time.Second, later.After)
 	f.claim(start, f.Begin(Request{Project: 2}))

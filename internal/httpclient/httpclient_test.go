@@ -45,6 +45,7 @@ func TestRedirectsStayAtTheServer(t *testing.T) {
 		require.NoError(t, err)
 		resp, err := client.Do(req)
 		require.NoError(t, err, c)
+		resp.Body.Close()
 		if len(c.want) == 1 || c.location == "/a" {
 			assert.Equal(t, c.status, resp.StatusCode, "%v", c)
 		}

@@ -32,7 +32,7 @@ func TestBodiesAreWrittenForTheOwnerAndBounded(t *testing.T) {
 		b.Record(&record.Job{ID: "a", Method: "POST", Path: "/v1/jobs"}, header, []byte("\x00{}"))
 		require.NoError(t, b.Sync())
 	}
-	require.Len(t, faults, 0)
+	require.Empty(t, faults)
 	b.Record(&record.Job{ID: "b"}, header, make([]byte, 200))
 	require.NoError(t, b.Sync())
 	require.Len(t, faults, 1)

@@ -52,7 +52,7 @@ func FuzzDecode(f *testing.F) {
 				all.Add(key, value)
 			}
 		}
-		assert.Equal(t, len(all), len(got.header))
+		assert.Len(t, got.header, len(all))
 		for name := range all {
 			assert.Equal(t, all[name], got.header[name])
 		}
@@ -60,7 +60,7 @@ func FuzzDecode(f *testing.F) {
 		assert.Equal(t, string(want.GetRequestBody().GetBody())+string(want.GetResponseBody().GetBody()), string(got.body))
 		assert.Equal(t, want.GetObservabilityMode(), got.observability)
 		text := func(namespaces map[string]*structpb.Struct, namespace, key string) string {
-			return string(stored([]byte(namespaces[namespace].GetFields()[key].GetStringValue())))
+			return stored([]byte(namespaces[namespace].GetFields()[key].GetStringValue()))
 		}
 		assert.Equal(t, text(want.GetMetadataContext().GetFilterMetadata(), lbNamespace, servedKey), got.served)
 		assert.Equal(t, text(want.GetAttributes(), attributesNamespace, detailsKey), got.details)

@@ -38,8 +38,8 @@ type verdict struct {
 type verdictKind uint8
 
 const (
-	// lost: there is no response that the submitter could get.
-	lost verdictKind = iota
+	// lost, the zero value: there is no response that the submitter could get.
+	_ verdictKind = iota
 	// keep: the submitter gets the response if no later attempt brings a better one.
 	keep
 	// pass: the submitter gets the response.

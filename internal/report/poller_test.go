@@ -132,7 +132,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 		{"a failure", write(500, "", []byte("sorry")), "status 500 Internal Server Error", "status 500 Internal Server Error"},
 		{"a status of its own", write(299, "", nil), "status 299", "status 299"},
 		{"unchanged, unasked", write(304, "", nil), "status 304 Not Modified", "status 304 Not Modified"},
-		{"elsewhere", http.RedirectHandler("http://127.0.0.1:1/metrics/", 307).ServeHTTP, elsewhere, elsewhere},
+		{"elsewhere", http.RedirectHandler("http://127.0.0.1:1/metrics/", http.StatusTemporaryRedirect).ServeHTTP, elsewhere, elsewhere},
 		{"empty", write(200, "", nil), "metric ruleserver_stalled_joblets is missing, or NaN", "empty"},
 		{"garbage", write(200, "", []byte("\x00\xff")), "metric ruleserver_stalled_joblets is missing, or NaN", `jsontext: invalid character '\x00' at start of value`},
 		{"huge", huge("", func(b []byte) []byte { return b }), "longer than 4194304 bytes", "longer than 67108864 bytes"},

@@ -138,7 +138,7 @@ func (c *conn) readHead(method string) (received, error) {
 	if err != nil {
 		return received{}, err
 	}
-	response, head, err := http1.Response(text, method)
+	response, head, err := http1.Response(text, method) //nolint:bodyclose // a head has no body
 	if err != nil {
 		return received{}, err
 	}

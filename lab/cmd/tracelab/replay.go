@@ -54,7 +54,7 @@ func (c *replayCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	defer close()
+	defer close() //nolint:errcheck // the files were only read
 	var all []*sent
 	for _, to := range c.To {
 		s, err := send(ctx, cfg, to)

@@ -77,7 +77,7 @@ func recorded(t *testing.T, dir string) (log string) {
 	cmd := exec.CommandContext(t.Context(), program, "serve", "--config", file)
 	cmd.Stderr = to
 	require.NoError(t, cmd.Start())
-	defer cmd.Process.Kill() //nolint:errcheck // it has ended, if all went well
+	defer cmd.Process.Kill() // it has ended, if all went well
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	require.Eventually(t, func() bool {
 		r, err := client.Get("http://" + admin + "/readyz")
