@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -220,7 +219,7 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
 	w := &c.response
-	w.received, w.head, w.old, w.close = head.Fields, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || slices.ContainsFunc(r.Header["Connection"], closes)
+	w.received, w.head, w.old, w.close = head.Fields, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || closes(r.Header.Get("Connection"))
 	b := &body{conn: c, left: r.ContentLength, expects: expects(r) && r.ProtoMinor > 0}
 	switch {
 	case r.ContentLength < 0:

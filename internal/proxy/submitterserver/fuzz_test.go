@@ -38,6 +38,8 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 		"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
 		"GET / HTTP/1.0\r\nConnection: a keep-alive\r\n\r\n",
 		"GET / HTTP/1.1\r\n" + host + "Connection: a close\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host + "Connection: closet\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host + "Connection: a\r\nConnection: b close\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
 		"POST / HTTP/1.0\r\nExpect: much\r\nContent-Length: 5\r\n\r\nhello",
 		"GET /chunked HTTP/1.0\r\n" + host + "Connection: keep-alive\r\n\r\n",
 		"CONNECT / HTTP/1.1\r\n" + host + "\r\n",

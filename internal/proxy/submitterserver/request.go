@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,8 +46,12 @@ func plain(r *http.Request, head *http1.Head) bool {
 	return true
 }
 
-// closes reports whether a Connection header has the word close, if only in a malformed list.
-func closes(list string) bool { return strings.Contains(strings.ToLower(list), "close") }
+// closes reports whether a Connection header has close among its words. As net/http does, it lets
+// spaces separate them, too.
+func closes(list string) bool {
+	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "close") })
+}
 
 // expects reports whether the submitter may wait for 100 Continue before it sends the body.
 func expects(r *http.Request) bool {
