@@ -61,6 +61,7 @@ func (c *Config) Check(f *settings.Faults) {
 	if c.Selection.Shadow != "" {
 		f.OneOf("selection.shadow", c.Selection.Shadow, selection.Names())
 	}
+	c.Selection.Heavy.Check(f.In("selection.heavy"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 }
 

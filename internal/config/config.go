@@ -97,6 +97,9 @@ type Selection struct {
 	// Shadow is a second policy, which chooses nothing: metrics and log say where it would
 	// have sent each job. Empty asks none.
 	Shadow string `yaml:"shadow"`
+	// Heavy says which jobs are heavy. They go to upstreams that discovery marks with for=heavy, or to others while none of
+	// those is eligible. Other jobs never go there, unless every upstream is marked.
+	Heavy pool.HeavySettings `yaml:"heavy"`
 }
 
 // Shutdown is the section "shutdown".

@@ -47,6 +47,10 @@ func (a *attributes) set(key, value string) (err error) {
 		a.preemptible, err = strconv.ParseBool(value)
 	case "draining":
 		a.Draining, err = strconv.ParseBool(value)
+	case "for":
+		if a.Heavy = value == "heavy"; !a.Heavy {
+			err = errors.New("want heavy")
+		}
 	default:
 		err = errors.New("unknown key")
 	}

@@ -165,7 +165,7 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 		return u, fmt.Errorf("instance %s: %w", settings.Quote(e.Service.ID), err)
 	}
 	var a attributes
-	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining"} { // other keys are not ours
+	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining", "for"} { // other keys are not ours
 		if value, told := e.Service.Meta[key]; told {
 			err = errors.Join(err, a.set(key, value))
 		}

@@ -152,8 +152,8 @@ func TestReadEntry(t *testing.T) {
 	}{
 		"all": {
 			in: `{"Service":{"Address":"A.example","Port":9001,"Weights":{"Passing":3,"Warning":1},
-				"Meta":{"cores":"16","started_at":"2026-03-01T11:00:00+01:00","stops_at":"1772449200","draining":"true","version":"7"}}}`,
-			want: pool.Upstream{Address: "a.example:9001", Weight: 3, Cores: 16, StartedAt: start, StopsAt: start.Add(25 * time.Hour), Draining: true},
+				"Meta":{"cores":"16","started_at":"2026-03-01T11:00:00+01:00","stops_at":"1772449200","draining":"true","for":"heavy","version":"7"}}}`,
+			want: pool.Upstream{Address: "a.example:9001", Weight: 3, Cores: 16, StartedAt: start, StopsAt: start.Add(25 * time.Hour), Draining: true, Heavy: true},
 		},
 		"the node's address": {
 			in:   `{"Node":{"Address":"fd00::7"},"Service":{"Port":9001}}`,

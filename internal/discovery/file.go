@@ -67,7 +67,7 @@ func readFile(path string) ([]byte, error) {
 }
 
 // parseList reads the text of a file of upstreams: each line is an address followed by
-// any of weight=, cores=, started_at=, stops_at=, preemptible= and draining=, blank, or
+// any of weight=, cores=, started_at=, stops_at=, preemptible=, draining= and for=, blank, or
 // a comment after '#'. The list is not nil.
 func parseList(path string, text []byte) ([]pool.Upstream, error) {
 	list, n := []pool.Upstream{}, 0

@@ -101,10 +101,10 @@ func TestFileHalfWrittenIsNotTaken(t *testing.T) {
 }
 
 func TestParseList(t *testing.T) {
-	got, err := parseList("f", []byte("# the rules\n\n b:2  weight=1e6 cores=65536\tdraining=true # going\r\nA:1 preemptible=true started_at=2026-03-01T12:00:00Z"))
+	got, err := parseList("f", []byte("# the rules\n\n b:2  weight=1e6 cores=65536\tdraining=true for=heavy # going\r\nA:1 preemptible=true started_at=2026-03-01T12:00:00Z"))
 	require.NoError(t, err)
 	assert.Equal(t, []pool.Upstream{
-		{Address: "b:2", Weight: 1e6, Cores: 65536, Draining: true},
+		{Address: "b:2", Weight: 1e6, Cores: 65536, Draining: true, Heavy: true},
 		{Address: "a:1", StartedAt: epoch, StopsAt: epoch.Add(24 * time.Hour)},
 	}, got)
 	for text, want := range map[string]string{
@@ -154,7 +154,7 @@ func TestAttributesRefuse(t *testing.T) {
 		{"cores", "-1"}, {"cores", "65537"}, {"cores", "1.5"},
 		{"started_at", "-1"}, {"started_at", "NaN"}, {"started_at", "253402300800"}, {"started_at", "2026-03-01"},
 		{"stops_at", "0000-01-01T00:00:00Z"}, {"stops_at", "9999-12-31T23:59:59-01:00"},
-		{"preemptible", "maybe"}, {"draining", ""}, {"colour", "blue"},
+		{"for", "all"}, {"preemptible", "maybe"}, {"draining", ""}, {"colour", "blue"},
 	} {
 		var a attributes
 		assert.ErrorContains(t, a.set(c[0], c[1]), c[0]+"=")

@@ -108,8 +108,9 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 			return Grant{Job: j, Err: err}, true
 		}
 	}
+	j.heavy = d.pool.Heavy(j.request())
 	l := limit{now: now}
-	if d.pool.AllTried(now, d.tried(now, j)) || j.among != nil || d.first(&l, j) {
+	if d.pool.AllTried(now, d.tried(now, j), j.heavy) || j.among != nil || d.first(&l, j) {
 		if g, result := d.claim(&l, j); result == served {
 			return g, true
 		}
@@ -175,7 +176,7 @@ func (d *Dispatcher) claim(l *limit, j *Job) (Grant, claimResult) {
 		return Grant{}, passedOver
 	}
 	tried := d.tried(l.now, j)
-	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes, Prefetch: j.Prefetch}
+	r := j.request()
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
 	}
@@ -204,7 +205,7 @@ func (d *Dispatcher) claim(l *limit, j *Job) (Grant, claimResult) {
 // and no other upstream is left, the last upstream can be retried. That retry uses a new
 // connection: a second stale one would end the job although no upstream had run it.
 func (d *Dispatcher) tried(now time.Time, j *Job) *pool.Places {
-	if j.stale && d.pool.AllTried(now, &j.tried) {
+	if j.stale && d.pool.AllTried(now, &j.tried, j.heavy) {
 		return j.tried.WithoutLast()
 	}
 	return &j.tried

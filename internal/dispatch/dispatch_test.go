@@ -323,6 +323,21 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	}
 }
 
+// Jobs that wait for an ordinary upstream hold up no heavy job.
+func TestHeavyJobsPassOthers(t *testing.T) {
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
+	require.NoError(t, err)
+	s := pool.Settings{Policy: selection.Random{}, Detector: detector, Interval: 5 * time.Second, Heavy: pool.HeavySettings{Projects: []string{"big"}}}
+	f := newFixtureOver(t, 1, s, nil)
+	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1), Heavy: true}})
+	f.load(start, 0, 1000)
+	f.wait(start, Request{Project: 1, Priority: selection.High})
+	heavy := f.wait(start, Request{Project: intake.Key("big")})
+	require.Contains(t, f.granted, heavy)
+	assert.Equal(t, address(1), f.granted[heavy].Assignment.Address)
+	assert.Equal(t, 1, f.Waiting())
+}
+
 // seen is a policy that notes what it is asked.
 type seen struct{ job selection.Job }
 

@@ -57,6 +57,7 @@ type Job struct {
 
 	among    *pool.Places // the upstreams of Request.Among
 	tried    pool.Places  // upstreams that must not be used again
+	heavy    bool         // pool.Heavy at the last arrival
 	counted  bool         // as a job in the retry budget
 	attempts int          // attempts that may have reached an upstream
 	rounds   int          // times that all upstreams refused the connection
@@ -77,6 +78,13 @@ type Job struct {
 
 // Tried implements pool.Waiter.
 func (j *Job) Tried() *pool.Places { return &j.tried }
+
+// request is the job as the pool's request.
+func (j *Job) request() pool.Request {
+	return pool.Request{
+		Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes, Prefetch: j.Prefetch, Heavy: j.heavy,
+	}
+}
 
 // GiveUpAt returns the time at which a queued job must be given up.
 func (j *Job) GiveUpAt() time.Time { return j.until }

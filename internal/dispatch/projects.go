@@ -122,7 +122,7 @@ func (d *Dispatcher) atLimit(l *limit, project uint64) bool {
 // held reports whether j must wait because of its project's limit. A job that has tried
 // every upstream is not held: it ends at once.
 func (d *Dispatcher) held(l *limit, j *Job) bool {
-	return d.atLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j))
+	return d.atLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j), j.heavy)
 }
 
 // first reports whether a new job can be served without overtaking a queued job. Queued

@@ -148,7 +148,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 // a retry counts as an attempt. If every upstream has been tried, the dial timeout is reset: a
 // lone upstream is retried with the same timeout, because its accept queue may soon have room.
 func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
-	all := d.pool.AllTried(now, &j.tried)
+	all := d.pool.AllTried(now, &j.tried, j.heavy)
 	j.waited += j.connect
 	if all {
 		j.connect = d.retry.ConnectTimeout
@@ -181,7 +181,7 @@ func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
 	if !f.ConnectTimedOut {
 		j.waited += now.Sub(j.sent)
 	}
-	if !d.pool.AllTried(now, &j.tried) && !(j.panicked && j.tried.Len() >= maxPanicRefusals) {
+	if !d.pool.AllTried(now, &j.tried, j.heavy) && !(j.panicked && j.tried.Len() >= maxPanicRefusals) {
 		return Next{Again: j.waited <= d.patience(j)}
 	}
 	if j.attempts > 0 {

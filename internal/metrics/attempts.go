@@ -15,6 +15,8 @@ type attempts struct {
 	refused prometheus.Counter
 	used    prometheus.Counter // of prefetches
 
+	dedicated, ordinary prometheus.Counter // picks of heavy jobs
+
 	same, other, cost, costThere prometheus.Counter // of the shadow policy
 }
 
@@ -23,6 +25,8 @@ func newAttempts(r registrar) *attempts {
 		"Jobs by whether they found their data cached, as the upstream tells, and by what was believed when it was picked.", "found", "believed")
 	picks := r.counters("pilotfish_picks_total",
 		"Attempts that ended by whether the upstream was believed to hold the project's data.", "cache")
+	heavy := r.counters("pilotfish_heavy_picks_total",
+		"Attempts of heavy jobs by the upstream: dedicated is for heavy jobs, ordinary is not, because none of those was eligible.", "upstream_kind")
 	choices := r.counters("pilotfish_shadow_choices_total",
 		"Picks by whether selection.shadow would have made the same.", "choice")
 	costs := r.counters("pilotfish_shadow_cost_seconds_total",
@@ -36,6 +40,7 @@ func newAttempts(r registrar) *attempts {
 			"Prefetches whose data a job used within a minute, before it was evicted."),
 		refused: r.counter("pilotfish_retries_refused_total",
 			"Retries not made because too many of the recent jobs were retried already."),
+		dedicated: heavy.WithLabelValues("dedicated"), ordinary: heavy.WithLabelValues("ordinary"),
 		same: choices.WithLabelValues("same"), other: choices.WithLabelValues("other"),
 		cost: costs.WithLabelValues("policy"), costThere: costs.WithLabelValues("shadow"),
 	}
@@ -50,6 +55,12 @@ func (a *attempts) attempted(t *record.Attempt) {
 		a.hit[t.Cache].Inc()
 	default:
 		a.missed[t.Cache].Inc()
+	}
+	switch {
+	case t.Dedicated:
+		a.dedicated.Inc()
+	case t.Heavy:
+		a.ordinary.Inc()
 	}
 	if t.Prefetched {
 		a.used.Inc()

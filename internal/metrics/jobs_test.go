@@ -91,6 +91,11 @@ func TestPrefetches(t *testing.T) {
 		m.Ended(&record.Job{Attempts: []record.Attempt{{Why: pool.Why{Prefetched: true}}}})
 	})
 	assert.InDelta(t, 1, used["pilotfish_prefetches_used_total"], 0)
+	picks := changes(t, m, func() {
+		m.Ended(&record.Job{Attempts: []record.Attempt{{Why: pool.Why{Heavy: true, Dedicated: true}}, {Why: pool.Why{Heavy: true}}, {}}})
+	})
+	assert.InDelta(t, 1, picks[`pilotfish_heavy_picks_total{upstream_kind="dedicated"}`], 0)
+	assert.InDelta(t, 1, picks[`pilotfish_heavy_picks_total{upstream_kind="ordinary"}`], 0)
 }
 
 func TestQueue(t *testing.T) {

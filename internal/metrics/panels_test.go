@@ -109,6 +109,8 @@ var rows = []row{
 		lines("Prefetches", "How they ended, and those whose data a job used within a minute.", "reqps",
 			"{{outcome}}", `sum by (outcome) (rate(pilotfish_prefetches_total{}[]))`,
 			"used", `sum(rate(pilotfish_prefetches_used_total{}[]))`),
+		lines("Heavy jobs", "At upstreams for heavy jobs, or at others because none of those was eligible.", "reqps",
+			"{{upstream_kind}}", `sum by (upstream_kind) (rate(pilotfish_heavy_picks_total{}[]))`),
 		lines("Choices of the shadow", "Whether selection.shadow would have taken another upstream.", "reqps",
 			"{{choice}}", `sum by (choice) (rate(pilotfish_shadow_choices_total{}[]))`),
 		lines("Cost of the shadow's choices", "Of a job, in the mean: as placed, and as selection.shadow would have placed it, by the costs of selection.policy.", "s",

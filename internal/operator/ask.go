@@ -69,6 +69,12 @@ func (c *Explain) leftOut(s cli.Console, ranked []pool.Ranked) error {
 		return err
 	}
 	for _, u := range all.Upstreams {
+		if u.Why == "" && len(ranked) > 0 && u.Heavy != ranked[0].Heavy {
+			u.Why = pool.Ordinary.String()
+			if u.Heavy {
+				u.Why = pool.Dedicated.String()
+			}
+		}
 		if u.Why != "" && !slices.ContainsFunc(ranked, func(r pool.Ranked) bool { return r.Address == u.Address }) {
 			fmt.Fprintf(s.Out, "left out: %s: %s\n", cli.Plain(u.Address), cli.Plain(u.Why))
 		}

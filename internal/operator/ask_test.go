@@ -129,6 +129,14 @@ left out: e:1: breaker open
 	require.Zero(t, code, problems)
 	assert.NotContains(t, out, "left out: a:1")
 	assert.Contains(t, out, "left out: b:1")
+	for pick, want := range map[string]string{`"heavy":true`: "left out: b:1: not for heavy jobs\n", `"heavy":false`: "left out: a:1: for heavy jobs\n"} {
+		picked := map[string]string{`"heavy":true`: "a:1", `"heavy":false`: "b:1"}[pick]
+		_, out, _ = ask(t, map[string]string{
+			"/api/pick?priority=low&project=": `{"upstream":"` + picked + `","ranking":[{"address":"` + picked + `",` + pick + `}]}`,
+			"/api/upstreams":                  `{"upstreams":[{"address":"a:1","heavy":true},{"address":"b:1"}]}`,
+		}, "explain")
+		assert.Equal(t, want, out[strings.LastIndex(out, "left out"):])
+	}
 	code, out, problems = ask(t, map[string]string{"/api/upstreams": `{"upstreams":[{"address":"a:1","why":"draining"}]}`}, "explain")
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "left out: a:1: draining\n", out)

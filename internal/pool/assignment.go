@@ -39,6 +39,8 @@ type Why struct {
 	ShadowCache selection.Cache
 	// Panic is set when the breakers were ignored.
 	Panic bool
+	// Heavy is set for a heavy job while there are upstreams for such, and Dedicated if it went to one.
+	Heavy, Dedicated bool
 	// Prefetched is set for the first job that finds its project's data because of a prefetch in the last minute.
 	Prefetched bool
 }

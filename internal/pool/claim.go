@@ -18,6 +18,8 @@ type Request struct {
 	Priority selection.Priority
 	// Prefetch is set for a request that only loads the project's data. It needs an upstream with a free core.
 	Prefetch bool
+	// Heavy is what Pool.Heavy returns of the job.
+	Heavy bool
 	// Bytes is the size of the project's data, if the job tells it; 0 if not.
 	Bytes float64
 	// Among, if not nil, are the only addresses that the job may go to.
@@ -33,6 +35,7 @@ type Request struct {
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, error) {
 	n := p.need(r.Project, r.Data, true)
+	n.heavy = r.Heavy
 	if r.Project != 0 && saneBytes(r.Bytes) {
 		n.project.told = r.Bytes
 	}
@@ -91,7 +94,7 @@ func ask(policy selection.Policy, c *candidates, memory *[]selection.Cost, rng *
 func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []selection.Cost, e entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers}},
+		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers, Heavy: c.need.heavy, Dedicated: c.need.heavy && m.Heavy}},
 		pool:   p, member: m, need: *c.need, waiter: w, priority: c.job.Priority,
 		atBreaker: e, idle: hasFreeCore(*v),
 	}

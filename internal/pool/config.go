@@ -24,6 +24,8 @@ type Settings struct {
 	Interval time.Duration
 	// Breaker says when a breaker opens, and for how long.
 	Breaker BreakerSettings
+	// Heavy says which jobs are heavy.
+	Heavy HeavySettings
 }
 
 // Shadow is a policy that somebody would like to try. It draws from a random source of its own,

@@ -27,9 +27,11 @@ var (
 
 // routingReason is why a job that has been to the upstreams in tried does not go to m, whatever m's health; Eligible if it
 // may. While all upstreams leave, that is no reason.
-func (p *Pool) routingReason(now time.Time, m *member, tried *Places) Reason {
+func (p *Pool) routingReason(now time.Time, m *member, tried *Places, heavy bool) Reason {
 	switch r := m.leaves(now); {
-	case r != Eligible && !p.takers(now).all:
+	case !p.serves(m, heavy):
+		return Dedicated
+	case r != Eligible && !p.takers(now, heavy).all:
 		return r
 	case tried.Has(m.Address):
 		return Tried
@@ -54,11 +56,11 @@ func (p *Pool) healthReason(now time.Time, m *member, job *selection.Job, count 
 	return Eligible
 }
 
-// rules says which count among the upstreams of a set that take new jobs.
-func (p *Pool) rules(now time.Time, set []*member) rules {
-	all, takers, suspects, shut := p.takers(now).all, 0, 0, 0
+// rules says which count among the upstreams of a set that take new jobs, heavy or ordinary ones.
+func (p *Pool) rules(now time.Time, set []*member, heavy bool) rules {
+	all, takers, suspects, shut := p.takers(now, heavy).all, 0, 0, 0
 	for _, m := range set {
-		if m.leaves(now) != Eligible && !all {
+		if !p.serves(m, heavy) || m.leaves(now) != Eligible && !all {
 			continue
 		}
 		takers++
@@ -73,10 +75,10 @@ func (p *Pool) rules(now time.Time, set []*member) rules {
 }
 
 // AllTried reports whether there are upstreams, and a job has been to all that
-// take new jobs: what leaves is nothing to wait for, unless all leave.
-func (p *Pool) AllTried(now time.Time, tried *Places) bool {
-	return len(p.set) > 0 && tried.Len() >= p.takers(now).n && // fewer cannot be all: most calls end here
-		!slices.ContainsFunc(p.set, func(m *member) bool { return p.routingReason(now, m, tried) == Eligible })
+// take its new jobs: what leaves is nothing to wait for, unless all leave.
+func (p *Pool) AllTried(now time.Time, tried *Places, heavy bool) bool {
+	return len(p.set) > 0 && tried.Len() >= p.takers(now, heavy).n && // fewer cannot be all: most calls end here
+		!slices.ContainsFunc(p.set, func(m *member) bool { return p.routingReason(now, m, tried, heavy) == Eligible })
 }
 
 // eligible finds the upstreams that a job may go to: those with the least reason against them, if that is one with which
@@ -105,7 +107,7 @@ func (p *Pool) eligible(
 		set = p.among(among)
 	}
 	if among != nil || !p.few(now, c, tried, rng) {
-		p.look(now, c, set, tried, p.rules(now, p.set))
+		p.look(now, c, set, tried, p.rules(now, p.set, n.heavy))
 	}
 	if len(c.members) == 0 && slices.Contains(c.reasons, Shut) {
 		c.count.early = true
@@ -118,9 +120,9 @@ func (p *Pool) eligible(
 		return c, nil
 	case len(p.set) == 0:
 		return c, ErrEmpty
-	case p.AllTried(now, tried):
+	case p.AllTried(now, tried, n.heavy):
 		return c, ErrAllTried
-	case c.reason == NotAdmitted:
+	case c.reason == NotAdmitted, p.mixed && !n.heavy: // a heavy job may find one
 		return c, ErrNotAdmitted
 	}
 	return c, ErrNoneEligible
@@ -138,10 +140,10 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	if c.need.project.id != 0 && !late {
 		set = p.nearby(c.need.project)
 	} else {
-		set = p.some(now, set, near, tried, rng)
+		set = p.some(now, set, near, tried, c.need.heavy, rng)
 	}
 	eligible := func() bool {
-		p.look(now, c, set, tried, p.rules(now, set))
+		p.look(now, c, set, tried, p.rules(now, set, c.need.heavy))
 		return c.reason == Eligible && c.count == rules{suspicion: true, breakers: true}
 	}
 	if eligible() && (late || slices.ContainsFunc(c.views, hasFreeCore)) {
@@ -150,7 +152,7 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	if len(p.set) < manyFrom {
 		return false
 	}
-	set = p.some(now, set, many, tried, rng)
+	set = p.some(now, set, many, tried, c.need.heavy, rng)
 	return eligible()
 }
 
@@ -161,14 +163,17 @@ func hasFreeCore(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
 func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, count rules) {
 	c.members, c.views, c.reasons, c.reason, c.count = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere, count
 	for _, m := range set {
-		r := p.routingReason(now, m, tried)
+		r := p.routingReason(now, m, tried, c.need.heavy)
 		if r == Eligible {
 			r = p.healthReason(now, m, &c.job, count)
+		}
+		if r == Eligible && c.need.heavy && !m.Heavy {
+			r = Ordinary
 		}
 		c.reasons = append(c.reasons, r)
 		c.reason = min(c.reason, r)
 	}
-	if c.reason != Eligible && c.reason != Shedding && c.reason != Suspect {
+	if c.reason != Eligible && c.reason != Ordinary && c.reason != Shedding && c.reason != Suspect {
 		return
 	}
 	for i, m := range set {

@@ -15,6 +15,8 @@ type Ranked struct {
 	Address string `json:"address"`
 	// Picked is set for the one that the policy picks.
 	Picked bool `json:"picked"`
+	// Heavy is set where upstreams for heavy jobs are ranked.
+	Heavy bool `json:"heavy,omitempty"`
 	// Shadow is set for the one that the shadow policy would pick.
 	Shadow bool `json:"shadow,omitempty"`
 	// Cache says whether the project's data is there: none, assumed or cached.
@@ -33,7 +35,9 @@ type Ranked struct {
 // one that would be picked first. It changes nothing: ties are broken by random numbers of its own.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	rng := rand.New(rand.NewPCG(uint64(now.UnixNano()), r.Project))
-	c, err := p.eligible(now, r.Priority, p.need(r.Project, r.Data, false), r.Among, nil, rng)
+	heavy, n := p.Heavy(r), p.need(r.Project, r.Data, false)
+	n.heavy = heavy
+	c, err := p.eligible(now, r.Priority, n, r.Among, nil, rng)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	costs = slices.Clone(costs)
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
-		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}
+		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Heavy: c.members[i].Heavy, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}
 		if costs != nil {
 			ranked[i].Cost = &costs[i]
 		}

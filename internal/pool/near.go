@@ -41,11 +41,11 @@ func (p *Pool) among(addresses *Places) []*member {
 
 // some adds to a set more upstreams, from a random one on, to which a job that has been to those in tried can go. They
 // become as many as that, if there are so many.
-func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, rng *rand.Rand) []*member {
+func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy bool, rng *rand.Rand) []*member {
 	before, from := set, rng.IntN(len(p.set))
 	for i := 0; i < len(p.set) && len(set) < size; i++ {
 		m := p.set[(from+i)%len(p.set)]
-		if m.health.ready(now) && p.routingReason(now, m, tried) == Eligible && !slices.Contains(before, m) {
+		if m.health.ready(now) && p.routingReason(now, m, tried, heavy) == Eligible && !slices.Contains(before, m) {
 			set = append(set, m)
 		}
 	}

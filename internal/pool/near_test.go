@@ -61,7 +61,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 			job:  selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)},
 			need: f.need(project+1, nil, true),
 		}
-		f.look(start, c, f.set, nil, f.rules(start, f.set))
+		f.look(start, c, f.set, nil, f.rules(start, f.set, false))
 		i, _ := f.pick(c, f.cfg.Rand)
 		best := c.members[i].Address
 		if best == picked.Address {

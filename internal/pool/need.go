@@ -20,6 +20,7 @@ type need struct {
 	project  *projectState // of the part that places it
 	parts    []intake.Part // of a set, or the project alone; Bytes are above 0, and count beside each other
 	set      bool
+	heavy    bool            // it goes to upstreams for heavy jobs, if one is eligible
 	prefetch bool            // it only loads the data: nothing is learned of how long jobs take
 	prompt   *prompts.Prompt // nil is none
 	bytes    float64         // of all parts

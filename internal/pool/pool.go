@@ -48,9 +48,12 @@ type Pool struct {
 
 	number   uint64 // claims so far
 	inFlight int
-	counted  takers
-	ask      []string // upstreams that should report at once
-	heard    bool     // something, since jobs were last reconsidered
+	counted  [2]takers // of ordinary and of heavy jobs
+	mixed    bool      // some upstreams are for heavy jobs, and some are not
+
+	heavyProjects map[uint64]bool
+	ask           []string // upstreams that should report at once
+	heard         bool     // something, since jobs were last reconsidered
 
 	suspects map[*member]struct{} // those with jobs that are suspect; some no longer are
 	owing    []*member            // all that owe responses; some no longer do
@@ -109,7 +112,7 @@ func New(cfg Config) (*Pool, error) {
 		lengths: average{mean: logOf(answerPrior), n: 1},
 		once:    average{mean: 0.5, n: 10},
 
-		projects: newProjectStates(learnedProjects),
+		projects: newProjectStates(learnedProjects), heavyProjects: cfg.Heavy.keys(),
 	}, nil
 }
 
@@ -127,7 +130,7 @@ func (p *Pool) SetSettings(s Settings) {
 			m.detector, m.level = s.Detector(), 1
 		}
 	}
-	p.cfg.Settings = s
+	p.cfg.Settings, p.heavyProjects = s, s.Heavy.keys()
 }
 
 // fetch is how long it is expected to take to fetch what a job needs, in seconds; of a set, the part that places it, as

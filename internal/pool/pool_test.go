@@ -177,19 +177,26 @@ func TestRandomHistories(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					among = []string{fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7)), fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))}
 				}
+				heavy, marked, ordinary, free := rng.IntN(3) == 0, map[string]bool{}, false, false
+				for _, s := range f.States(now) {
+					marked[s.Address], ordinary = s.Heavy, ordinary || !s.Heavy
+					free = free || s.Heavy && s.Eligible && !slices.Contains(tried, s.Address) && (among == nil || slices.Contains(among, s.Address))
+				}
 				wasShut := map[string]bool{}
 				for address := range in {
 					f.members[address].health.hasten() // as a claim does that finds nobody
 					wasShut[address] = f.isShut(now, address)
 				}
-				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Among: places(among), Fallbacks: rng.IntN(4)}, tried)
+				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Heavy: heavy, Among: places(among), Fallbacks: rng.IntN(4)}, tried)
 				if err != nil {
 					continue
 				}
 				u := l.Choice
 				require.True(t, in[u.Address], "claimed an upstream that left")
 				require.NotContains(t, tried, u.Address)
+				require.True(t, !heavy || !free || !ordinary || marked[u.Address], "a heavy job at another upstream, while one for heavy jobs is eligible")
 				for i, a := range append(l.Fallbacks, u.Address) {
+					require.True(t, heavy || !ordinary || !marked[a], "an ordinary job at an upstream for heavy jobs")
 					require.True(t, in[a], "an upstream that left")
 					require.NotContains(t, tried, a)
 					require.True(t, among == nil || slices.Contains(among, a), "not one of those asked for")
@@ -214,6 +221,9 @@ func TestRandomHistories(t *testing.T) {
 				us := upstreams(7)
 				rng.Shuffle(len(us), func(i, j int) { us[i], us[j] = us[j], us[i] })
 				us = us[:rng.IntN(len(us)+1)]
+				for i := range us {
+					us[i].Heavy, us[i].Draining = rng.IntN(3) == 0, rng.IntN(6) == 0
+				}
 				f.Set(now, append(us, us...)) // every one named twice
 				in = map[string]bool{}
 				for _, u := range us {
@@ -303,7 +313,7 @@ func TestQuestionsChangeNothing(t *testing.T) {
 			}
 			states := f.States(now)
 			f.Full(now)
-			f.AllTried(now, places([]string{addresses[0].Address}))
+			f.AllTried(now, places([]string{addresses[0].Address}), false)
 			f.Open(3)
 			assert.Equal(t, states, f.States(now))
 		}

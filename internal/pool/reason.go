@@ -14,6 +14,8 @@ type Reason uint8
 const (
 	// Eligible: there is none.
 	Eligible Reason = iota
+	// Ordinary: the job is heavy, and the upstream is not for heavy jobs. It is asked if no such upstream is eligible.
+	Ordinary
 	// Shedding: it refused a job for load a moment ago. It is asked if no other may be.
 	Shedding
 	// NotAdmitted: its overload level refuses the job for its project and priority.
@@ -32,6 +34,8 @@ const (
 	Drains
 	// Drained: an operator keeps jobs away, unless all drain.
 	Drained
+	// Dedicated: it is for heavy jobs, and the job is not heavy.
+	Dedicated
 	// Elsewhere: it is none of those that the job may go to.
 	Elsewhere
 )
@@ -40,6 +44,7 @@ const (
 const StopNotice = 30 * time.Second
 
 var reasons = [...]string{
+	Ordinary: "not for heavy jobs", Dedicated: "for heavy jobs",
 	Shedding: "refused for load", NotAdmitted: "not admitted", Overloaded: "overloaded", Suspect: "suspect", Shut: "breaker open",
 	Tried: "tried", Stopping: "stopping", Drains: "draining", Drained: "drained by hand", Elsewhere: "elsewhere",
 }

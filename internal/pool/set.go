@@ -35,7 +35,9 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		m.Upstream, m.inSet, m.named = u, true, p.sets
 		p.set = append(p.set, m)
 	}
-	p.counted = takers{}
+	p.counted = [2]takers{}
+	heavy := func(m *member) bool { return m.Heavy }
+	p.mixed = slices.ContainsFunc(p.set, heavy) && slices.ContainsFunc(p.set, func(m *member) bool { return !m.Heavy })
 	slices.SortFunc(p.set, byAddress)
 	p.compare()
 	for _, m := range before {
@@ -58,7 +60,7 @@ func (p *Pool) Drain(address string, on bool) bool {
 		return false
 	}
 	m.drained = on
-	p.counted = takers{}
+	p.counted = [2]takers{}
 	return true
 }
 
@@ -70,14 +72,22 @@ type takers struct {
 	until time.Time // when the next one is about to stop; zero is never
 }
 
-// takers counts the upstreams that take new jobs, again only after a change.
-func (p *Pool) takers(now time.Time) takers {
-	t := &p.counted
+// takers counts the upstreams that take new jobs, heavy or ordinary ones, again only after a change.
+func (p *Pool) takers(now time.Time, heavy bool) takers {
+	t := &p.counted[0]
+	if heavy {
+		t = &p.counted[1]
+	}
 	if t.known && (t.until.IsZero() || now.Before(t.until)) {
 		return *t
 	}
 	*t = takers{known: true}
+	serving := 0
 	for _, m := range p.set {
+		if !p.serves(m, heavy) {
+			continue
+		}
+		serving++
 		if m.leaves(now) != Eligible {
 			continue
 		}
@@ -87,7 +97,7 @@ func (p *Pool) takers(now time.Time) takers {
 		}
 	}
 	if t.all = t.n == 0; t.all {
-		t.n = len(p.set)
+		t.n = serving
 	}
 	return *t
 }

@@ -86,7 +86,7 @@ func (s *State) Leaves() bool { return s.Draining || s.Drained || s.Reason == St
 // States lists the upstreams in the set, by address.
 func (p *Pool) States(now time.Time) []State {
 	states := make([]State, 0, len(p.set))
-	count := p.rules(now, p.set)
+	count := p.rules(now, p.set, true)
 	count.breakers = true
 	for _, m := range p.set {
 		s := p.state(now, m)

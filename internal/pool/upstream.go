@@ -21,6 +21,8 @@ type Upstream struct {
 	StopsAt time.Time `json:"stops_at,omitzero"`
 	// Draining upstreams get no new jobs unless all drain.
 	Draining bool `json:"draining,omitempty"`
+	// Heavy upstreams get heavy jobs alone, unless all upstreams are so.
+	Heavy bool `json:"heavy,omitempty"`
 }
 
 // Report is what an upstream says of itself at one instant.

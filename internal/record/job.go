@@ -194,6 +194,9 @@ func (a *Attempt) AppendWhy(why []byte) []byte {
 	if a.Panic {
 		why = append(why, " panic"...)
 	}
+	if a.Heavy {
+		why = append(why, " heavy"...)
+	}
 	if a.Prefetched {
 		why = append(why, " prefetched"...)
 	}

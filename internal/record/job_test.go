@@ -25,7 +25,7 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 		assert.Empty(t, h, "nothing was decided")
 
 		time.Sleep(time.Second)
-		r.Begin(time.Now(), &pool.Choice{Address: "a:1", Cache: selection.Cached, Why: pool.Why{Panic: true}})
+		r.Begin(time.Now(), &pool.Choice{Address: "a:1", Cache: selection.Cached, Why: pool.Why{Panic: true, Heavy: true, Prefetched: true}})
 		time.Sleep(time.Second)
 		failed := errors.New("connection refused")
 		r.EndAttempt(time.Now(), pool.Refused, failed)
@@ -39,7 +39,7 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 		first, second := r.Attempts[0], r.Attempts[1]
 		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed.Error(), selection.Cached}, []any{first.Start, first.End, first.Outcome, first.Err, first.Cache})
 		assert.Equal(t, []any{2 * time.Second, 3 * time.Second, pool.Answered}, []any{second.Start, second.End, second.Outcome})
-		assert.Equal(t, "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000 panic", string(first.AppendWhy(nil)))
+		assert.Equal(t, "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000 panic heavy prefetched", string(first.AppendWhy(nil)))
 		r.Explain(h)
 		assert.Equal(t, http.Header{
 			"Pilotfish-Upstream": {"b:1"},
