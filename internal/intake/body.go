@@ -8,53 +8,53 @@ import (
 	"sync"
 )
 
-// peek is how many bytes of a body are always kept, 64 KiB. What a job says of
-// itself is nearly always among them.
+// peek is the number of bytes of a body that are always kept: 64 KiB. They nearly
+// always contain the members that the sidecar reads.
 const peek = 64 << 10
 
-// AtOnce is the largest body that an attempt sends together with its head, and does not read from when
-// it waits for the answer. A socket takes that much at once.
+// AtOnce is the largest body that an attempt writes together with the request head. A socket buffer
+// takes that much at once, so the attempt no longer reads the body while it waits for the response.
 const AtOnce = 16 << 10
 
-// firstRead is the buffer for a body of undeclared length, and for all when the
-// budget is used up: those that declare much and send little must not take more.
+// firstRead is the first buffer of a body without Content-Length. When the budget is used up it
+// is the first buffer of every body, so that a large Content-Length alone takes no memory.
 const firstRead = 4 << 10
 
 var (
-	// ErrTooLarge is a body over the limit; a submitter is answered 413.
+	// ErrTooLarge: the body exceeds the limit; the submitter gets 413.
 	ErrTooLarge = errors.New("the body is too large")
-	// ErrSpent: the body can no longer be sent from its beginning. It was released, or
-	// another attempt has read from it.
+	// ErrSpent: the body cannot be sent again from its start. It was released, or it was not
+	// kept whole and another attempt has read from it.
 	ErrSpent = errors.New("the body was sent once and is not kept")
 )
 
-// Body is the body of a job, kept so that each attempt can send it from its beginning.
+// Body is the body of a job, kept in memory so that each attempt can send it from its start.
 //
-// When the budget is exhausted, only the head of the body is kept. The rest is
-// read from the submitter when an attempt sends it. That can happen once.
+// When the budget is exhausted, only the first bytes are kept. An attempt streams the
+// rest from the submitter, so the job cannot be retried after that.
 //
 // Methods are safe for concurrent use.
 type Body struct {
 	budget *Budget
-	limit  int64     // of the whole body
-	length int64     // the true one if head is the whole body, or else the declared one, -1 unknown
-	rest   io.Reader // nil: head is the whole body
+	limit  int64     // maximum length of the whole body
+	length int64     // the actual length if head is the whole body, otherwise the declared length or -1
+	rest   io.Reader // the part that is not kept; nil if head is the whole body
 
 	mu       sync.Mutex
 	head     []byte
-	room     *room    // the memory of head; nil if that is not used again
-	reads    *attempt // the one that is sent, where the body is not whole
+	room     *room    // the reusable buffer behind head; nil if the buffer is left to the garbage collector
+	reads    *attempt // the only attempt that can read a body that is not whole; nil before the first read
 	released bool
 }
 
-// ReadBody reads a body from r, up to max bytes, and keeps it as far as the
-// budget allows. n is the declared length, or -1; it only guides allocation.
+// ReadBody reads a body from r and keeps it as far as the budget allows. max is the
+// maximum length. n is the declared length, or -1; it only guides allocation.
 // ReadBody blocks as long as r does. If the body is not Whole, r is still read
 // after ReadBody has returned.
 //
-// A body longer than max is ErrTooLarge, one shorter than declared
-// io.ErrUnexpectedEOF, one without room for its first bytes ErrNoRoom. Other errors are those of r. All are wrapped, and after an
-// error nothing is kept.
+// It returns ErrTooLarge if the body is longer than max, io.ErrUnexpectedEOF if it is
+// shorter than declared, ErrNoRoom if the budget has no room for its first bytes, or an
+// error of r. Errors are wrapped; after an error nothing is kept.
 func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 	if n > max {
 		return nil, fmt.Errorf("%w: %d bytes declared, %d allowed", ErrTooLarge, n, max)
@@ -67,7 +67,7 @@ func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 	return b, nil
 }
 
-// fill reads the body to its end, or as far as the budget allows.
+// fill reads the body until its end or until the budget is exhausted.
 func (b *Body) fill() error {
 	for {
 		if len(b.head) == cap(b.head) {
@@ -97,12 +97,12 @@ func shortBody(n, declared int64) error {
 	return fmt.Errorf("the body ended after %d of %d declared bytes: %w", n, declared, io.ErrUnexpectedEOF)
 }
 
-// grow makes room for more of the body, and reports whether the budget allows it.
-// The reserve must have room for the first bytes.
+// grow enlarges the buffer and reports whether the budget allows it. The first peek
+// bytes come from the reserve if necessary; without room there, grow returns an error.
 func (b *Body) grow() (bool, error) {
 	size := int64(cap(b.head))
 	next := 2 * size
-	switch whole := b.length + 1; { // one byte more finds the end in the same read
+	switch whole := b.length + 1; { // with one byte more, the same read returns io.EOF
 	case size == 0 && b.length < 0:
 		next = firstRead
 	case size == 0:
@@ -127,7 +127,7 @@ func (b *Body) grow() (bool, error) {
 	return true, nil
 }
 
-// move gives head the memory for so many bytes.
+// move copies head to a buffer of the given size.
 func (b *Body) move(size int64) {
 	taken := b.budget.rooms.get(size)
 	var grown []byte
@@ -142,32 +142,32 @@ func (b *Body) move(size int64) {
 	b.head, b.room = grown, taken
 }
 
-// Whole reports whether all of the body is kept. If it is not, the budget was
-// exhausted, and facts beyond the kept bytes count as absent.
+// Whole reports whether the whole body is kept. If it is not, the budget was
+// exhausted, and members beyond the kept bytes count as absent.
 func (b *Body) Whole() bool { return b.rest == nil }
 
-// Replayable reports whether another attempt can send the body from its
-// beginning. A Whole body always is; another one until an attempt has read from it.
+// Replayable reports whether another attempt can send the body from its start. A Whole
+// body is replayable until Release, any other body until an attempt has read from it.
 func (b *Body) Replayable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reads == nil && !b.released
 }
 
-// Bytes returns the kept bytes, nil after Release. They must not be changed.
+// Bytes returns the kept bytes, nil after Release. The caller must not change them.
 func (b *Body) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.head
 }
 
-// Len returns the length of the body in bytes: the true length if it is Whole,
-// otherwise the declared one, or -1.
+// Len returns the length of the body in bytes: the actual length if it is Whole,
+// otherwise the declared length or -1.
 func (b *Body) Len() int64 { return b.length }
 
-// Release gives the kept bytes back to the budget; a second call does nothing. A body of AtOnce bytes
-// at most must not be read from anymore: its memory is used for another body. With a longer one,
-// the attempt that reads goes on, so it may hold the memory a little longer.
+// Release returns the kept bytes to the budget; a second call does nothing. A body of up to AtOnce
+// bytes must not be read after Release, because its buffer is reused for another body. A longer body
+// can still be read by a running attempt: its buffer is left to the garbage collector.
 func (b *Body) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,14 +181,14 @@ func (b *Body) Release() {
 	b.head, b.room = nil, nil
 }
 
-// NewReader returns a body that is not Whole from its beginning, for one attempt. The first one that is
-// read from is the last: later ones, and the others, fail with ErrSpent. So an abandoned
-// attempt that still reads takes nothing away from another.
+// NewReader returns a reader of a body that is not Whole, for one attempt. Only the first reader that
+// is used works; all other readers fail with ErrSpent. So two attempts never share the bytes that the
+// submitter sends.
 func (b *Body) NewReader() io.Reader {
 	return &attempt{body: b, from: io.MultiReader(bytes.NewReader(b.Bytes()), b.rest)}
 }
 
-// attempt reads a body for one attempt. It is for one goroutine.
+// attempt is the reader of one attempt. It is not safe for concurrent use.
 type attempt struct {
 	body *Body
 	from io.Reader
@@ -210,7 +210,7 @@ func (a *attempt) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin reports whether the attempt is the one that reads the body.
+// begin makes the attempt the body's only reader if it has none, and reports whether the attempt is that reader.
 func (b *Body) begin(a *attempt) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,45 +8,45 @@ import (
 	"sync/atomic"
 )
 
-// ErrNoRoom: what other jobs keep leaves no room for even the first bytes of this one.
-var ErrNoRoom = errors.New("other jobs take all the memory for bodies")
+// ErrNoRoom: the bodies of other jobs leave no memory even for the first bytes of this body.
+var ErrNoRoom = errors.New("the memory for bodies is used up by other jobs")
 
-// Budget bounds the bytes of all the bodies kept at one time. It is safe for
-// concurrent use.
+// Budget bounds the memory of all kept bodies together. It is safe for concurrent
+// use.
 //
-// A part of it is a reserve for the first peek bytes of each body: nothing could be
-// read out of a job without them.
+// A reserve beside it holds the first peek bytes of each body, because without them
+// the job's members could not be read.
 type Budget struct {
-	whole, all atomic.Int64 // without and with the reserve
+	whole, all atomic.Int64 // bounds in bytes, without and with the reserve
 	used       atomic.Int64
-	rooms      rooms // memory of bodies that have ended
+	rooms      rooms // buffers to reuse
 
-	dropped    atomic.Int64 // bytes that bodies have left to the garbage collector since it was last made to run
+	dropped    atomic.Int64 // bytes left to the garbage collector since collect last ran it
 	collecting sync.Mutex
 }
 
-// NewBudget returns a budget of so many bytes for whole bodies, and of a reserve beside it.
-// Where there is nothing for whole bodies, those longer than peek are never kept.
+// NewBudget returns a budget of whole bytes and a reserve in addition. With whole = 0,
+// bodies longer than peek are never kept.
 func NewBudget(whole, reserve int64) *Budget {
 	b := new(Budget)
 	b.Resize(whole, reserve)
 	return b
 }
 
-// Resize gives the budget other bounds. What is kept stays, also beyond them.
+// Resize changes the bounds. Bodies that are already kept stay, even if they exceed the new bounds.
 func (b *Budget) Resize(whole, reserve int64) {
 	b.whole.Store(whole)
 	b.all.Store(whole + reserve)
 }
 
-// Used returns the bytes that are kept now.
+// Used returns the bytes in use.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// All returns the bytes of budget and reserve.
+// All returns the bound on Used: budget plus reserve.
 func (b *Budget) All() int64 { return b.all.Load() }
 
-// Reserve counts n bytes that a job takes besides its body, in the reserve if need
-// be, or returns ErrNoRoom. They must be given back by Return.
+// Reserve takes n bytes from the budget or, if that is used up, from the reserve; it returns
+// ErrNoRoom if both are used up. The caller gives the bytes back with Return.
 func (b *Budget) Reserve(n int64) error {
 	if !b.take(b.all.Load(), n) {
 		return ErrNoRoom
@@ -54,14 +54,14 @@ func (b *Budget) Reserve(n int64) error {
 	return nil
 }
 
-// Return takes n bytes out of the count.
+// Return gives n bytes back to the budget.
 func (b *Budget) Return(n int64) {
 	if used := b.used.Add(-n); used < 0 {
-		panic(fmt.Sprintf("BUG: intake: %d bytes given back to the budget were never taken", -used))
+		panic(fmt.Sprintf("BUG: intake: %d bytes returned to the budget were never taken", -used))
 	}
 }
 
-// take counts n more bytes if that makes no more than most.
+// take takes n bytes and returns true, or returns false if more than most bytes would be in use.
 func (b *Budget) take(most, n int64) bool {
 	for {
 		used := b.used.Load()
@@ -74,12 +74,12 @@ func (b *Budget) take(most, n int64) bool {
 	}
 }
 
-// maxUncollected bounds the bytes of bodies that have ended and were not collected. It is a
-// quarter of the budget if that is less.
+// maxUncollected bounds the bytes of released bodies that the garbage collector has not freed
+// yet. For a budget below 128 MiB, the bound is a quarter of the budget.
 const maxUncollected = 32 << 20
 
-// leave takes back the n bytes of a body: in a room that may be used again, or, where that
-// is nil, for the garbage collector.
+// leave keeps the n bytes of a released body for reuse if they are in a room. If r is nil, the
+// garbage collector frees them.
 func (b *Budget) leave(n int64, r *room) {
 	if r == nil {
 		b.dropped.Add(n)
@@ -87,9 +87,9 @@ func (b *Budget) leave(n int64, r *room) {
 	b.rooms.put(r)
 }
 
-// collect makes the garbage collector run if what bodies have dropped may not fit beside
-// what they use. The collector's own limit is soft: on a busy machine, a burst of large
-// bodies outruns it. So bodies wait for it here.
+// collect runs the garbage collector if the bytes in use and the released bytes together exceed
+// the bound. GOMEMLIMIT alone does not prevent that: it is a soft limit, and a burst of large
+// bodies on a busy machine outruns the collector. So new bodies wait for the collector here.
 func (b *Budget) collect() {
 	all := b.all.Load()
 	full := func() bool { return b.used.Load()+b.dropped.Load() > all+min(all/4, maxUncollected) }
@@ -105,20 +105,20 @@ func (b *Budget) collect() {
 	}
 }
 
-// room is memory for the bytes of one small body after the other. A new piece for each
-// would be half of what a job leaves to the garbage collector.
+// room is a reusable buffer for small bodies. Without reuse, these buffers would be half of
+// all garbage.
 type room struct{ bytes []byte }
 
-// Rooms have sizes in steps, so that a body holds hardly more than it needs.
+// The sizes of rooms are multiples of roomStep, so a body wastes less than that.
 const (
 	roomStep    = 1 << 10
-	largestRoom = AtOnce + roomStep // one byte more finds the end
+	largestRoom = AtOnce + roomStep // with one byte more than the body, the same read returns io.EOF
 )
 
-// rooms are those that no body uses, by size.
+// rooms holds the unused buffers, by size.
 type rooms [largestRoom / roomStep]sync.Pool
 
-// get returns a room for n bytes, nil if that is too much for one.
+// get returns a room of at least n bytes, or nil if n exceeds largestRoom.
 func (r *rooms) get(n int64) *room {
 	if n <= 0 || n > largestRoom {
 		return nil
@@ -130,7 +130,7 @@ func (r *rooms) get(n int64) *room {
 	return &room{bytes: make([]byte, (class+1)*roomStep)}
 }
 
-// put takes a room back, if it is one. Nobody may read from it anymore.
+// put makes a room available for reuse; nil is ignored. The caller must no longer use the room.
 func (r *rooms) put(used *room) {
 	if used != nil {
 		r[len(used.bytes)/roomStep-1].Put(used)

@@ -8,25 +8,26 @@ import (
 	"strings"
 )
 
-// Description is what a request says of its job, as far as it could be read.
+// Description is the result of reading a job's members from its request.
 type Description struct {
 	Facts   Facts
 	Reading Reading
-	// Unread is why it could not all be read; "" if it could.
+	// Unread is the reason why not all members could be read; "" if all were read.
 	Unread string
 }
 
-// Head is what a request says before its body.
+// Head is the part of a request before its body.
 type Head struct {
 	Method string
-	// Path is the path as it came, without a query.
+	// Path is the escaped path, without the query.
 	Path   string
 	Header http.Header
 }
 
-// Describe reads what a request says of its job. body is the whole body or its
-// beginning. A body that claims to be JSON and is no job is an error. Of many types that end in +json a document
-// is an array or several objects: only an object with an invalid member is an error there.
+// Describe reads a job's members from its request. body is the whole body or its first
+// bytes. A body of type application/json must be a valid job; otherwise Describe returns an error. A body of a
+// type that ends in +json can be something else, such as an array: only an object with an invalid member is an
+// error then.
 func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err error) {
 	media := mediaType(h.Header)
 	body = bytes.TrimPrefix(body, byteOrderMark)
@@ -37,14 +38,14 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 	if d.Unread == "" {
 		d.Facts, d.Reading, err = r.read(h, body, whole)
 		if d.Reading == Partly {
-			d.Unread = "its body is not kept, and the beginning lacks the project or the priority"
+			d.Unread = "its body is not kept, and the first bytes lack the project or the priority"
 		}
 		_, ofHead := errors.AsType[headError](err)
 		wrong, ofBody := errors.AsType[*bodyError](err)
 		if err == nil || ofHead || isJSON || strings.HasSuffix(media, "+json") && ofBody && wrong.valid {
 			return d, err
 		}
-		d.Unread = fmt.Sprintf("its Content-Type is %.80q, and its body no job: %v", media, err)
+		d.Unread = fmt.Sprintf("its Content-Type is %.80q, and its body is not a job: %v", media, err)
 	}
 	d.Facts, d.Reading, err = r.read(h, nil, false)
 	if d.Reading == NoProject || d.Reading == Full {
@@ -53,16 +54,16 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 	return d, err
 }
 
-// byteOrderMark may precede a JSON text (RFC 8259, 8.1). It is forwarded, and not part of the job: offsets in
-// messages count from behind it.
+// byteOrderMark can precede a JSON text (RFC 8259, 8.1). It is skipped here but forwarded; byte offsets in
+// error messages do not count it.
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
-// unreadable says why the body cannot be read; "" if it may be.
+// unreadable returns the reason why members cannot be read from the body, or "".
 func unreadable(h Head, media string, isJSON bool, body []byte) string {
 	encoding := h.Header.Get("Content-Encoding")
 	switch {
 	case h.Method != http.MethodPost:
-		return "it is no POST"
+		return "its method is not POST"
 	case len(body) == 0:
 		return "it has no body"
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
@@ -73,7 +74,7 @@ func unreadable(h Head, media string, isJSON bool, body []byte) string {
 	return ""
 }
 
-// mediaType is the Content-Type without parameters, in lower case.
+// mediaType returns the Content-Type without parameters, in lower case.
 func mediaType(h http.Header) string {
 	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(media))

@@ -15,20 +15,20 @@ import (
 // bodyError is a body that is not valid JSON, or valid JSON that is not a valid job.
 type bodyError struct {
 	text  string
-	valid bool // the JSON is
+	valid bool // it is valid JSON
 }
 
 func (e *bodyError) Error() string { return e.text }
 
-// fault is the error of a job whose value at a JSON Pointer is wrong; "" is the whole job.
+// fault returns the error of a job whose value at a JSON Pointer is invalid; the pointer "" is the whole job.
 func fault(pointer string, offset int, wrong string) error {
 	return &bodyError{fmt.Sprintf("%s at byte %d %s", cmp.Or(pointer, "the job"), offset, wrong), true}
 }
 
-// maxShown bounds what an error repeats of a JSON Pointer, in bytes.
+// maxShown is the maximum number of bytes of a JSON Pointer that an error quotes.
 const maxShown = 100
 
-// invalid is the error of a body that is not valid JSON.
+// invalid returns the error of a body that is not valid JSON.
 func invalid(offset int, pointer jsontext.Pointer, reason string) error {
 	in := ""
 	if pointer != "" {
@@ -37,12 +37,12 @@ func invalid(offset int, pointer jsontext.Pointer, reason string) error {
 	return &bodyError{text: fmt.Sprintf("invalid JSON at byte %d%s: %s", offset, in, reason)}
 }
 
-// headError is a member outside the body that no job can have.
+// headError is an invalid member in a header or in the path.
 type headError string
 
 func (e headError) Error() string { return string(e) }
 
-// findFault reads a body that is no valid object with jsontext, and returns its error: that says what is wrong.
+// findFault decodes an invalid body again with jsontext, which is slower but returns a precise error.
 func findFault(body jsonText) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	kind := dec.PeekKind()
@@ -59,7 +59,7 @@ func findFault(body jsonText) error {
 		_, err = dec.ReadToken() // the end of the object
 	}
 	if err == nil && dec.PeekKind() != jsontext.KindInvalid {
-		return invalid(body.space(int(dec.InputOffset())), "", "more follows after the job's object")
+		return invalid(body.space(int(dec.InputOffset())), "", "unexpected data after the job's object")
 	}
 	if err == nil {
 		_, err = dec.ReadToken()
@@ -72,9 +72,9 @@ func explain(body []byte, err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return invalid(len(body), "", "there is nothing in it")
+		return invalid(len(body), "", "the body is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid(len(body), "", "it ends within the job")
+		return invalid(len(body), "", "the body ends within the job")
 	case errors.As(err, &syntactic):
 		return invalid(int(syntactic.ByteOffset), syntactic.JSONPointer, syntactic.Err.Error())
 	}

@@ -1,10 +1,9 @@
-// Package intake holds what a sidecar reads out of a submitter's request: the
-// facts that a policy and a deadline need, and the body, which is kept so that
-// every attempt can send it from its beginning. It also holds the words for how
-// a job ends.
+// Package intake reads a submitter's request. It extracts the facts that routing and
+// deadlines need, such as project and priority, and keeps the body so that every
+// attempt can send it from its start. It also defines the outcomes of a job.
 //
-// Only the wanted members are read. The rest of a job is skipped: its grammar is
-// checked, but no value is parsed.
+// Only the configured members are parsed. The syntax of the other members is
+// checked, but their values are skipped.
 package intake
 
 import (
@@ -16,41 +15,41 @@ import (
 )
 
 const (
-	// MaxProject bounds a project identifier, in bytes of its text.
+	// MaxProject is the maximum length of a project identifier, in bytes.
 	MaxProject = 256
-	// maxSession bounds a session identifier, in bytes of its text.
+	// maxSession is the maximum length of a session identifier, in bytes.
 	maxSession = 128
-	// MaxTimeout bounds each timeout. It is the largest 32-bit number of seconds,
-	// which often stands for "no limit". Three of them fit into a time.Duration.
+	// MaxTimeout is the maximum of each timeout. Clients often send the largest 32-bit
+	// number of seconds to mean "no limit". The sum of three fits into a time.Duration.
 	MaxTimeout = math.MaxInt32 * time.Second
 )
 
-// Facts is what a job says of itself. Members that are absent, null or an
-// empty string leave their zero value.
+// Facts are the members of a job that the sidecar uses. Members that are absent, null
+// or an empty string have their zero value.
 type Facts struct {
 	// Project identifies the project whose data the job needs. The integer
 	// 12345 and the string "12345" are the same project, with the same text;
 	// "012345" is another.
 	Project string
-	// Key is the function Key of the project; 0 is a job without affinity.
+	// Key is the hash of the project (see the function Key); 0 if the job has no project.
 	Key      uint64
 	Priority selection.Priority
 	// Prefetch is set for a request that only loads the project's data.
 	Prefetch bool
-	// Session names the submitter's session in the log; nothing depends on it.
+	// Session is the submitter's session identifier. It is only logged.
 	Session string
 
-	// Data is the parts of the project's data; nil is one. Bytes is its size then, 0 where that is not
-	// given.
+	// Data lists the parts of the project's data; nil means one part, of Bytes bytes. Bytes is 0 if the job
+	// does not give the size.
 	Data  *Parts
 	Bytes float64
 
-	// Queue, Evaluate and Stream are the timeouts that the job sets for waiting,
-	// for processing until the first byte, and for streaming. 0 is not given,
-	// even if the job says 0.
+	// Queue, Evaluate and Stream are the job's timeouts: in queues, from there to the
+	// first byte of the response, and from the first byte to the last. 0 means not
+	// given; a 0 in the job means the same.
 	Queue, Evaluate, Stream time.Duration
 }
 
-// Key returns the hash by which policies know a project. All sidecars have the
-// same. It is 0 only for "".
+// Key returns the hash that identifies a project in policies. All sidecars compute the
+// same hash. It is 0 only for "".
 func Key(project string) uint64 { return hash.Project(project) }

@@ -105,7 +105,7 @@ func TestTable(t *testing.T) {
 	r := newReader(t, pointers{})
 	names := map[string]bool{}
 	for _, row := range rows(t) {
-		assert.False(t, names[row.name], "line %d: %s is there twice", row.line, row.name)
+		assert.False(t, names[row.name], "line %d: %s occurs twice", row.line, row.name)
 		names[row.name] = true
 		t.Run(row.name, func(t *testing.T) {
 			want, ok := map[string]string{"y_": "", "n_": "syntax", "f_": "field"}[row.name[:2]]

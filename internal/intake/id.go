@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxID bounds an identifier that a submitter gives, in bytes.
+// maxID is the maximum length of a submitter's request ID, in bytes.
 const maxID = 128
 
-// ID returns the identifier of a job: the X-Request-Id of its request, or the trace-id of its
-// traceparent (W3C Trace Context). If there is none that can be logged and passed on, which is
-// printable ASCII without spaces, 128 bytes at most, it is a new one.
+// ID returns the identifier of a job: the X-Request-Id of its request, otherwise the trace-id of its
+// traceparent (W3C Trace Context), otherwise a new random ID. An X-Request-Id is used only if it is
+// safe to log and to forward: printable ASCII without spaces, at most 128 bytes.
 func ID(requestID, traceparent string) string {
 	if requestID != "" && len(requestID) <= maxID && !strings.ContainsFunc(requestID, unprintable) {
 		return requestID
@@ -26,8 +26,8 @@ func ID(requestID, traceparent string) string {
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// traceID is the second part of version-traceid-parent-flags: 32 hexadecimal
-// digits in lower case, not all of them 0.
+// traceID returns the trace-id of version-traceid-parent-flags, or "" if it is invalid.
+// A valid trace-id is 32 lower-case hexadecimal digits, not all 0.
 func traceID(traceparent string) string {
 	parts := strings.Split(traceparent, "-")
 	if len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || len(parts[1]) != 32 || len(parts[2]) != 16 {

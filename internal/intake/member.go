@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxWord   = 32 // bytes of an unknown priority that an error repeats
-	maxDigits = 64 // bytes of a number
+	maxWord   = 32 // maximum length of a priority; an error does not quote a longer one
+	maxDigits = 64 // maximum length of a number, in bytes
 )
 
-// set keeps the value of m, or of that part of it, which is not null. It returns
-// what is wrong with the value, or "".
+// set stores the value of m in the facts; part is the index among several places of the
+// project. The value is not null. set returns what is wrong with the value, or "".
 func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong string) {
 	switch m {
 	case project:
@@ -29,7 +29,7 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 		return w.setPriority(kind, value)
 	case session:
 		text, _ := w.identifier(kind, value, maxSession, "")
-		w.facts.Session = string(text) // nothing depends on it: one that cannot be logged rejects no job
+		w.facts.Session = string(text) // only logged: an invalid session must not reject the job
 	case queue:
 		w.facts.Queue, wrong = seconds(kind, value)
 	case firstByte:
@@ -69,7 +69,7 @@ func (w *walk) setProject(part int, kind jsontext.Kind, value []byte) (wrong str
 	return ""
 }
 
-// setSeveral takes in the projects of an array, which is valid.
+// setSeveral stores the projects of an array, which is valid JSON.
 func (w *walk) setSeveral(array jsonText) (wrong string) {
 	for i := array.space(1); array.at(i) != ']'; {
 		end := array.value(i, 0)
@@ -91,7 +91,7 @@ func (w *walk) setSeveral(array jsonText) (wrong string) {
 	return ""
 }
 
-// name returns the text of a project.
+// name returns the text of a project identifier. Equal integers give equal texts.
 func (w *walk) name(kind jsontext.Kind, value []byte) (text []byte, wrong string) {
 	const must = "must be an integer or a string"
 	text, wrong = w.identifier(kind, value, MaxProject, must)
@@ -101,7 +101,7 @@ func (w *walk) name(kind jsontext.Kind, value []byte) (text []byte, wrong string
 	case kind == '0' && bytes.ContainsAny(value, ".eE"):
 		return nil, must + ", not " + string(value)
 	case string(value) == "-0":
-		return value[1:], "" // the same integer
+		return value[1:], "" // -0 and 0 are the same integer
 	}
 	return text, ""
 }
@@ -139,7 +139,7 @@ func (w *walk) setPriority(kind jsontext.Kind, value []byte) (wrong string) {
 	return ""
 }
 
-// seconds reads a timeout, to the nanosecond. A timeout above 0 stays above 0.
+// seconds parses a timeout, with nanosecond resolution. A timeout above 0 is never rounded to 0.
 func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {
 	s, wrong := number(kind, value, MaxTimeout.Seconds(), "seconds")
 	d = time.Duration(math.Round(s * float64(time.Second)))
@@ -149,10 +149,10 @@ func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {
 	return d, wrong
 }
 
-// maxData bounds the size of a project's data, in bytes.
+// maxData is the maximum size of a project's data, in bytes.
 const maxData = 1e15
 
-// number reads a number from 0 to most.
+// number parses a number from 0 to most. of is the unit, for errors.
 func number(kind jsontext.Kind, value []byte, most float64, of string) (n float64, wrong string) {
 	if kind != '0' {
 		return 0, "must be a number of " + of + ", not " + kindName(kind)
@@ -170,16 +170,16 @@ func number(kind jsontext.Kind, value []byte, most float64, of string) (n float6
 	return n, ""
 }
 
-// unquote returns the text of a quoted string, valid until the next call; ok
-// is false when it is longer than limit. Invalid UTF-8 becomes U+FFFD.
+// unquote returns the text of a quoted JSON string, valid until the next call; ok
+// is false if it is longer than limit. Invalid UTF-8 becomes U+FFFD.
 func (w *walk) unquote(quoted []byte, limit int) (text []byte, ok bool) {
-	const longest = len(`\u0000`) // of what one byte may be written as
+	const longest = len(`\u0000`) // the longest escape of one byte
 	if len(quoted) > longest*limit+len(`""`) {
 		return nil, false
 	}
 	text = quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
-		// The decoder has accepted the string, so that only its UTF-8 can be wrong.
+		// The scanner has accepted the string, so the only possible error is invalid UTF-8.
 		w.scratch, _ = jsontext.AppendUnquote(w.scratch[:0], quoted)
 		text = w.scratch
 	}

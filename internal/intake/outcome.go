@@ -3,35 +3,35 @@ package intake
 // Outcome is how a job ended, as its submitter saw it.
 type Outcome uint8
 
-// The outcomes of a job, a closed set. Where an attempt can end the same way,
-// the word is the same.
+// The outcomes of a job, a closed set. Outcomes that attempts have, too, share their
+// names with package pool.
 const (
-	// Answered: a response with a status below 500 was passed on to its end.
+	// Answered: a response with a status below 500 was forwarded completely.
 	Answered Outcome = iota
-	// Failed: a response with a status of 500 or more was passed on to its end.
+	// Failed: a response with a status of 500 or more was forwarded completely.
 	Failed
-	// Truncated: a response began, and the upstream cut it short.
+	// Truncated: the upstream aborted its response.
 	Truncated
-	// NoAnswer: attempts were made, and none had a response.
+	// NoAnswer: all attempts failed without a response.
 	NoAnswer
-	// Deadline: the job's time was over before its response was.
+	// Deadline: a timeout of the job passed before the end of its response.
 	Deadline
-	// Gone: the submitter left while it waited or read.
+	// Gone: the submitter disconnected before the end of the response.
 	Gone
-	// Shed: refused for load.
+	// Shed: refused because of load or a limit.
 	Shed
-	// Rejected: refused as invalid.
+	// Rejected: refused because the request is invalid.
 	Rejected
-	// TooLarge: refused because its body is longer than a body may be.
+	// TooLarge: refused because the body exceeds job.max_body.
 	TooLarge
-	// Broken: pilotfish itself failed.
+	// Broken: pilotfish had an internal error.
 	Broken
 
-	// Outcomes is how many there are.
+	// Outcomes is the number of outcomes.
 	Outcomes = int(Broken) + 1
 )
 
-// String returns the outcome's word in metrics, logs and traces.
+// String returns the outcome's label in metrics, logs and traces.
 func (o Outcome) String() string {
 	return [Outcomes]string{
 		"answered", "failed", "truncated", "no_answer", "deadline", "gone",
@@ -39,83 +39,83 @@ func (o Outcome) String() string {
 	}[o]
 }
 
-// Tried reports whether jobs with this outcome were not refused: they had an
-// upstream, or waited for one.
+// Tried reports whether jobs with this outcome were accepted: they reached an
+// upstream or waited for one.
 func (o Outcome) Tried() bool { return o <= Gone }
 
-// Completeness is how much of an upstream's response the submitter got, as far
-// as pilotfish can tell.
+// Completeness is how much of an upstream's response was forwarded to the
+// submitter.
 type Completeness uint8
 
-// The degrees, a closed set (Phoenix's complete, partial and absent results).
+// The degrees of completeness, a closed set, as in Phoenix's results.
 const (
-	// Absent: no response of an upstream began. Pilotfish may have answered itself.
+	// Absent: nothing of a response was forwarded. Pilotfish may have sent an error response.
 	Absent Completeness = iota
-	// Partial: a response began, and its end was not passed on.
+	// Partial: only the beginning of a response was forwarded.
 	Partial
-	// Complete: a response was passed on to its end.
+	// Complete: a whole response was forwarded.
 	Complete
 
-	// Completenesses is how many there are.
+	// Completenesses is the number of degrees.
 	Completenesses = int(Complete) + 1
 )
 
-// String returns the degree's word in metrics and logs.
+// String returns the degree's label in metrics and logs.
 func (c Completeness) String() string {
 	return [Completenesses]string{"absent", "partial", "complete"}[c]
 }
 
-// Shedding is why a job was refused for load.
+// Shedding is the reason for which a job was shed.
 type Shedding uint8
 
 // The reasons, a closed set.
 const (
-	// QueueFull: there was no room to wait.
+	// QueueFull: the sidecar's queue was full.
 	QueueFull Shedding = iota
-	// Displaced: it waited, and a job of high priority needed its place.
+	// Displaced: a job of high priority displaced it from the full queue.
 	Displaced
-	// Waited: no upstream became eligible in the time that it could wait.
+	// Waited: no upstream became eligible within its queue timeout.
 	Waited
 	// Stopping: pilotfish is shutting down.
 	Stopping
-	// ProjectLimit: its project has as many jobs in flight as it may have.
+	// ProjectLimit: its project has reached projects.limit, the limit of jobs in flight.
 	ProjectLimit
-	// ProjectRate: its project submits more jobs per minute than it may.
+	// ProjectRate: its project exceeds projects.per_minute, the limit of jobs per minute.
 	ProjectRate
-	// NoRoom: the bodies of other jobs took all the memory for bodies.
+	// NoRoom: other jobs used up the memory for bodies.
 	NoRoom
 
-	// Sheddings is how many there are.
+	// Sheddings is the number of reasons.
 	Sheddings = int(NoRoom) + 1
 )
 
-// Limits reports whether the reason is a limit that the operator set on the job's project: no failure.
+// Limits reports whether the reason is a limit that the operator set on projects. Such a refusal is not a failure.
 func (s Shedding) Limits() bool { return s == ProjectLimit || s == ProjectRate }
 
-// String returns the reason's word in metrics and logs.
+// String returns the reason's label in metrics and logs.
 func (s Shedding) String() string {
 	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down", "project_limit", "project_rate", "no_room"}[s]
 }
 
-// Reading is how much was read of what a job says of itself.
+// Reading is how much of a job's members could be read.
 type Reading uint8
 
-// The degrees, a closed set.
+// The degrees of reading, a closed set.
 const (
-	// Unread: nothing was read. The job counts as one of low priority without a project.
+	// Unread: no member could be read. The job is treated as low priority without a project.
 	Unread Reading = iota
-	// Partly: the kept bytes end before both the project and the priority.
+	// Partly: the kept bytes of the body end before the project or the priority.
 	Partly
-	// NoProject: all was read, and there is no project.
+	// NoProject: all members were read, and the job has no project.
 	NoProject
-	// Full: all was read, with a project.
+	// Full: all members were read, and the job has a project.
 	Full
 
-	// Readings is how many there are.
+	// Readings is the number of degrees.
 	Readings = int(Full) + 1
 )
 
-// String returns the degree's word in metrics and logs.
+// String returns the degree's label in metrics and logs.
 func (r Reading) String() string {
 	return [Readings]string{"unread", "partly", "no_project", "full"}[r]
 }

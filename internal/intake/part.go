@@ -10,27 +10,27 @@ import (
 
 // Part is one of several pieces of data that a job needs.
 type Part struct {
-	// Key is the hash by which pools know the piece. That of a project by itself is Facts.Key.
+	// Key is the hash that identifies the piece in caches. For a piece that is a project it is the project's Key.
 	Key uint64
-	// Bytes is its size; 0 is not known.
+	// Bytes is the size; 0 if unknown.
 	Bytes float64
 }
 
-// Parts are the pieces of data that a job needs. A chain is the beginning of a text, block by
-// block: the key of each block hashes all before it, so that jobs share the blocks up to where their
-// texts part. A set has no order. There is at least one, and nobody changes them.
+// Parts are the pieces of data that a job needs, either a set of projects or a chain of blocks. A
+// chain is the prefix of a text in blocks of fixed size. The key of a block also hashes all blocks
+// before it, so two jobs share the blocks of their common prefix. Parts is not empty and immutable.
 type Parts struct {
 	Parts []Part
-	// Set is a set; else it is a chain.
+	// Set is true for a set, false for a chain.
 	Set bool
 }
 
-// MaxParts bounds the pieces of one job; of a longer text the rest counts for nothing.
+// MaxParts is the maximum number of pieces of one job; further blocks of a text are ignored.
 const MaxParts = 256
 
-// blocks appends the blocks of a text to a chain. Only full blocks count: what is left
-// of the text at its end will be part of another block when the text grows. A text shorter than one
-// block is one. The keys are of the blocks alone until seal.
+// blocks appends the blocks of a text to a chain. An incomplete last block is ignored, because its
+// hash changes when the text grows; a text shorter than one block is one block. The keys do not
+// include the project until seal.
 func blocks(chain []Part, text []byte, size int) []Part {
 	h := uint64(0)
 	if n := len(chain); n > 0 {
@@ -47,8 +47,8 @@ func blocks(chain []Part, text []byte, size int) []Part {
 	return chain
 }
 
-// seal makes the first block of a chain the project, and the keys of the others those of blocks
-// of the project: equal texts for two models are not the same data.
+// seal combines the keys of a chain with its project, and gives the first block the project's own
+// key. So equal texts of two projects, such as two models, do not count as the same data.
 func seal(chain []Part, project uint64) *Parts {
 	for i := range chain {
 		chain[i].Key = hash.Pair(project, chain[i].Key)
@@ -57,11 +57,12 @@ func seal(chain []Part, project uint64) *Parts {
 	return &Parts{Parts: chain}
 }
 
-// maxSeveral bounds the projects of an array.
+// maxSeveral is the maximum number of projects in an array.
 const maxSeveral = 64
 
-// set is what a job needs that names several projects, beside one with a name of its own if that is not
-// empty. Without, the set's name is those of all, or their hash where that is too long.
+// set returns the name and the parts of a job that needs several projects. If name is not empty, it is
+// a further project and names the set. Otherwise the set is named after all projects: their names joined
+// by "+", or the hash of that if it is too long.
 func set(name string, several []string) (string, *Parts) {
 	slices.Sort(several)
 	if name == "" {

@@ -112,7 +112,7 @@ func TestSeveralProjects(t *testing.T) {
 	assert.Equal(t, map[uint64]bool{Key("1"): true, Key("2"): true, Key("3"): true}, keys(f))
 	s.Project = Places{{Pointer: "/text", Blocks: 8}, {Pointer: "/imports"}}
 	_, err = read(`{"imports":[2,3],"text":"abc"}`)
-	assert.EqualError(t, err, "the project is both a text in blocks and several projects")
+	assert.EqualError(t, err, "the project has both blocks and an array of several projects")
 }
 
 // BenchmarkText reads a chat of 48 KiB: whose project is a member that stands after it, and is the chat itself.

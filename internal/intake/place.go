@@ -11,32 +11,32 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Place is where a member of a job is: in the body, in a header or in the path of the
-// request. A text alone is a pointer.
+// Place is the location of a member in a request: in the body, in a header or in the path.
+// In the file, a plain string is a pointer.
 type Place struct {
-	// Pointer is a JSON Pointer into the body (RFC 6901). It leads through objects
-	// only: a job with anything else there, but null, is refused. "none" is nowhere:
-	// no job has the member.
+	// Pointer is a JSON Pointer into the body (RFC 6901). All values on the way to the member
+	// must be objects or null; otherwise the job is rejected. "none" means that no job has
+	// the member.
 	Pointer string `yaml:"pointer,omitempty"`
 	// Header is the name of a request header.
 	Header string `yaml:"header,omitempty"`
-	// Path is a pattern for the beginning of the request's path, such as
-	// /tenants/*/jobs: the member is what stands in the place of the *. With several,
-	// their texts are joined by a slash. In a path that does not match, it is absent.
+	// Path is a pattern for the prefix of the request's path, such as /tenants/*/jobs. The
+	// value is the path segment that matches the *. The values of several * are joined by
+	// slashes. If the path does not match, the member is absent.
 	Path string `yaml:"path,omitempty"`
-	// Blocks reads the value as a text in blocks of that size, each of which goes on from all before
-	// it. So jobs that begin alike share the blocks up to where they part, such as prompts to a
-	// language model; the first block names the project. The bytes are those of the JSON text,
-	// quotation marks of a string aside; the value may be of any type. Of 256 blocks and more,
-	// only those count. 0 takes the value as it is: text, a number, or an array of several
-	// projects. Only the project can have blocks.
+	// Blocks splits the value into blocks of this size, for data with a shared prefix such as
+	// prompts to a language model. Jobs whose texts have the same prefix share its blocks. The
+	// first block identifies the project. The value can be of any JSON type; its JSON text
+	// is split, for a string without the quotation marks. Only the first 256 blocks count.
+	// 0 does not split: the value is a string, a number, or an array of several projects.
+	// Only the project can have blocks.
 	Blocks settings.Size `yaml:"blocks,omitempty"`
 }
 
-// Places are where the parts of one member are.
+// Places are the locations of the parts of one member.
 type Places []Place
 
-// UnmarshalYAML reads a section, or a text that is the pointer.
+// UnmarshalYAML reads a section, or a string that is the pointer.
 func (p *Place) UnmarshalYAML(decode func(any) error) error {
 	type section Place
 	*p = Place{}
@@ -46,7 +46,7 @@ func (p *Place) UnmarshalYAML(decode func(any) error) error {
 	return decode((*section)(p))
 }
 
-// MarshalYAML writes what UnmarshalYAML reads.
+// MarshalYAML writes the form that UnmarshalYAML reads.
 func (p Place) MarshalYAML() (any, error) {
 	if p.alone() {
 		return p.Pointer, nil
@@ -55,10 +55,10 @@ func (p Place) MarshalYAML() (any, error) {
 	return section(p), nil
 }
 
-// alone says whether the place is a pointer and nothing else.
+// alone reports whether only the pointer is set.
 func (p Place) alone() bool { return p == Place{Pointer: p.Pointer} }
 
-// UnmarshalYAML reads a list, or its only element.
+// UnmarshalYAML reads a list of places, or a single place.
 func (p *Places) UnmarshalYAML(decode func(any) error) error {
 	type list Places
 	if decode(new([]any)) == nil {
@@ -68,7 +68,7 @@ func (p *Places) UnmarshalYAML(decode func(any) error) error {
 	return decode(&(*p)[0])
 }
 
-// title names the place in faults of a job.
+// title returns the name of the place for error messages.
 func (p Place) title() string {
 	switch {
 	case p.Header != "":
@@ -79,21 +79,21 @@ func (p Place) title() string {
 	return p.Pointer
 }
 
-// Bounds of places.
+// Upper bounds of places.
 const (
-	maxPlaces   = 4        // of a project
-	maxBlock    = 64 << 10 // bytes: as much of a body is always kept
-	maxHeader   = 128      // bytes of a header's name
-	maxSegments = 16       // of a path pattern
-	maxPath     = 8 << 10  // bytes of a path that is looked at
+	maxPlaces   = 4        // places of a project
+	maxBlock    = 64 << 10 // bytes of a block: that much of a body is always kept
+	maxHeader   = 128      // bytes of a header name
+	maxSegments = 16       // segments of a path pattern
+	maxPath     = 8 << 10  // bytes of a request path; a longer path never matches
 )
 
 const (
-	wild      = "*" // the segment of a path that is taken
+	wild      = "*" // the pattern segment that captures a path segment
 	separator = "/" // between the parts of a project
 )
 
-// check reports what is wrong with the place by itself.
+// check adds to f what is wrong with the place of member m.
 func (p Place) check(f *settings.Faults, m member) {
 	given := 0
 	for _, text := range []string{p.Pointer, p.Header, p.Path} {
@@ -102,7 +102,7 @@ func (p Place) check(f *settings.Faults, m member) {
 		}
 	}
 	if given > 1 {
-		f.Add("", "a place is one of pointer, header and path, not %d of them", given)
+		f.Add("", "set only one of pointer, header and path, not %d", given)
 	}
 	if p.Header != "" && (!isToken(p.Header) || len(p.Header) > maxHeader || strings.EqualFold(p.Header, "Host")) {
 		f.Add("header", "%q is not the name of a header that pilotfish can read", p.Header)
@@ -115,26 +115,26 @@ func (p Place) check(f *settings.Faults, m member) {
 	}
 	switch {
 	case p.Blocks != 0 && m != project:
-		f.Add("blocks", "only the project can have blocks: the %v must be read whole", m)
+		f.Add("blocks", "only the project can have blocks, not the %v", m)
 	case p.Blocks != 0:
 		f.Within("blocks", int(p.Blocks), 1, maxBlock)
 	}
 }
 
-// isToken says whether a text can be the name of a header (RFC 9110, 5.6.2).
+// isToken reports whether a text is a valid header name (RFC 9110, 5.6.2).
 func isToken(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// nowhere is the pointer of a member that no job has.
+// nowhere is the pointer that turns a member off.
 const nowhere = "none"
 
-// inBody says whether the place is a member of the body.
+// inBody reports whether the place is in the body.
 func (p Place) inBody() bool { return p.Header == "" && p.Path == "" && p.Pointer != nowhere }
 
-// find returns the text at a place; "" is absent.
+// find returns the text at a place outside the body, or "" if it is absent. wrong is the reason why the text is invalid.
 func (p Place) find(h Head) (text, wrong string) {
 	if p.Pointer == nowhere {
 		return "", ""
@@ -146,13 +146,13 @@ func (p Place) find(h Head) (text, wrong string) {
 		case 1:
 			return lines[0], ""
 		}
-		return "", "is there twice"
+		return "", "occurs more than once"
 	}
 	return p.inPath(h.Path), ""
 }
 
-// inPath is what stands in a path where the pattern has *; "true" where a pattern without * matches; "" where
-// the path does not match.
+// inPath returns the path segments that match the pattern's *, joined by slashes. It returns "true" if a pattern
+// without * matches, and "" if the path does not match.
 func (p Place) inPath(path string) string {
 	if len(path) > maxPath {
 		return ""
@@ -177,8 +177,8 @@ func (p Place) inPath(path string) string {
 	return strings.Join(found, separator)
 }
 
-// jsonOf is a text as the value that a body would have: a number where it is one
-// and a number is wanted, else a string.
+// jsonOf converts a text from a header or path to the JSON value that a body would
+// contain: a number if m expects one and the text is one, otherwise a string.
 func jsonOf(m member, text string) (jsontext.Kind, []byte) {
 	if m == queue || m == firstByte || m == stream || m == dataBytes {
 		if v := jsontext.Value(text); v.Kind() == '0' && v.IsValid() {
@@ -186,7 +186,7 @@ func jsonOf(m member, text string) (jsontext.Kind, []byte) {
 		}
 	}
 	quoted, err := jsontext.AppendQuote(nil, text)
-	if err != nil { // it is not UTF-8
+	if err != nil { // the text is not valid UTF-8
 		quoted, _ = jsontext.AppendQuote(nil, strings.ToValidUTF8(text, "\uFFFD"))
 	}
 	return '"', quoted

@@ -49,7 +49,7 @@ func TestMembersOutsideTheBody(t *testing.T) {
 		"an empty header":      {Head{"GET", path, header("X-Priority", "")}, `project="a b"`, Full},
 		"no UTF-8":             {Head{"GET", "/", header("X-Session", "\xff")}, `session="` + "\uFFFD" + `"`, NoProject},
 		"not a priority":       {Head{"GET", path, header("X-Priority", "urgent")}, `header x-priority must be "high" or "low", not "urgent"`, Unread},
-		"two priorities":       {Head{"GET", path, header("X-Priority", "low", "X-Priority", "high")}, "header x-priority is there twice", Unread},
+		"two priorities":       {Head{"GET", path, header("X-Priority", "low", "X-Priority", "high")}, "header x-priority occurs more than once", Unread},
 		"no number":            {Head{"GET", path, header("X-Queue", "soon")}, "header X-Queue must be a number of seconds, not a string", Unread},
 		"no JSON number":       {Head{"GET", path, header("X-Queue", "nan")}, "header X-Queue must be a number of seconds, not a string", Unread},
 		"negative":             {Head{"GET", path, header("X-Queue", "-1")}, "header X-Queue must not be negative", Unread},
@@ -76,7 +76,7 @@ func TestPrefetches(t *testing.T) {
 	}{
 		{Default(), "/v1/prefetch", `{"project_id":1}`, `project="1"`},
 		{byPath, "/v1/prefetch", `{"project_id":1}`, `project="1" prefetch`},
-		{byPath, "/v1/prefetch/now", `{`, `invalid JSON at byte 1: it ends within the job`},
+		{byPath, "/v1/prefetch/now", `{`, `invalid JSON at byte 1: the body ends within the job`},
 		{byPath, "/v1/prefetches", `{"project_id":1}`, `project="1"`},
 		{byPath, "/v1", `{"project_id":1}`, `project="1"`},
 		{byMember, "/", `{"project_id":1,"warm":true}`, `project="1" prefetch`},
@@ -132,7 +132,7 @@ func TestTheFirstBlockNamesTheProject(t *testing.T) {
 
 func TestRefusedPlaces(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
-		`project: a place is one of pointer, header and path, not 2 of them`: func(s *Settings) { s.Project[0].Header = "X" },
+		`project: set only one of pointer, header and path, not 2`: func(s *Settings) { s.Project[0].Header = "X" },
 		`priority.header: "a b" is not the name of a header that pilotfish can read`: func(s *Settings) {
 			s.Priority = Place{Header: "a b"}
 		},
@@ -151,12 +151,12 @@ func TestRefusedPlaces(t *testing.T) {
 		`project.path: "/*?x=1" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
 			s.Project = Places{{Path: "/*?x=1"}}
 		},
-		`session.blocks: only the project can have blocks: the session must be read whole`: func(s *Settings) { s.Session.Blocks = 8 },
-		`project.blocks: -1 is not between 1 and 65536`:                                    func(s *Settings) { s.Project[0].Blocks = -1 },
-		`project.blocks: 65537 is not between 1 and 65536`:                                 func(s *Settings) { s.Project[0].Blocks = 65537 },
-		`project.pointer: "" is not a JSON Pointer such as /project_id`:                    func(s *Settings) { s.Project = Places{{Blocks: 8}} },
-		`project: "" is not a JSON Pointer such as /project_id`:                            func(s *Settings) { s.Project = nil },
-		`project[1]: "/a" is already the project`:                                          func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
+		`session.blocks: only the project can have blocks, not the session`: func(s *Settings) { s.Session.Blocks = 8 },
+		`project.blocks: -1 is not between 1 and 65536`:                     func(s *Settings) { s.Project[0].Blocks = -1 },
+		`project.blocks: 65537 is not between 1 and 65536`:                  func(s *Settings) { s.Project[0].Blocks = 65537 },
+		`project.pointer: "" is not a JSON Pointer such as /project_id`:     func(s *Settings) { s.Project = Places{{Blocks: 8}} },
+		`project: "" is not a JSON Pointer such as /project_id`:             func(s *Settings) { s.Project = nil },
+		`project[1]: "/a" is already the project`:                           func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
 		`project: 5 places are more than 4`: func(s *Settings) {
 			s.Project = Places{{Pointer: "/a"}, {Pointer: "/b"}, {Pointer: "/c"}, {Pointer: "/d"}, {Pointer: "/e"}}
 		},

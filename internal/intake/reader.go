@@ -13,15 +13,15 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Reader reads Facts out of bodies. It is safe for concurrent use.
+// Reader reads Facts from requests. It is safe for concurrent use.
 type Reader struct {
-	root    *node        // members of the body
-	head    []headMember // the others
+	root    *node        // members in the body
+	head    []headMember // members in headers and the path
 	project Places
 }
 
-// NewReader returns a Reader of the members that the settings point to, or an
-// error that names the pointers that cannot be used.
+// NewReader returns a Reader of the members that the settings locate, or an error
+// that lists the invalid places.
 func NewReader(s Settings) (*Reader, error) {
 	var f settings.Faults
 	root, head := s.members(&f)
@@ -32,14 +32,14 @@ func NewReader(s Settings) (*Reader, error) {
 }
 
 // read reads the facts of a request. It stops as soon as all members have been
-// found: what comes later costs nothing and is not checked. Otherwise the body
-// must be valid JSON, nested 10,000 levels at most, which cost a
-// few MiB of stack. Strings may hold invalid UTF-8, because most of them are only
-// passed on. If only the beginning of the body is kept, it is not whole; a job that
-// goes on beyond that is no error, and later members count as absent.
+// found; the rest of the body is not checked. Up to there, the body must be valid
+// JSON with at most 10,000 levels of nesting, which take a few MiB of stack.
+// Invalid UTF-8 in strings is allowed, because most strings are only forwarded. whole
+// is false if only the first bytes of the body are kept: then a body that ends too
+// early is not an error, and the missing members count as absent.
 //
-// Errors are *bodyError or headError. It is an error if a member, or
-// an object on the way to one, is there twice.
+// Errors are *bodyError or headError. A duplicate member, or a duplicate object on
+// the way to a member, is an error.
 func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	w := walks.Get().(*walk)
 	defer w.stop()
@@ -62,34 +62,34 @@ func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	return w.facts, w.reading(cut), nil
 }
 
-// walks are idle ones. They are not on the stack: that of a job that waits is small.
+// walks holds walks for reuse. A walk on the stack would enlarge the stack of every waiting job.
 var walks = sync.Pool{New: func() any { return new(walk) }}
 
-// walk is one pass over one body, in step with a tree of wanted members.
+// walk is the state of one pass over a body, guided by a tree of wanted members.
 type walk struct {
 	body    jsonText
-	left    int            // wanted members that may still come
-	seen    [maxNodes]bool // nodes that were met
-	met     [members]bool  // wanted members that were met, null or not
+	left    int            // wanted members that can still follow
+	seen    [maxNodes]bool // nodes found, to detect duplicates
+	met     [members]bool  // wanted members found, null or not
 	project Places
-	names   [maxPlaces]string // the project's, by its places
-	chain   []Part            // blocks of its text
-	several []string          // projects of arrays
-	lacking int               // places of the project that were not met
+	names   [maxPlaces]string // parts of the project, by place
+	chain   []Part            // blocks of the project's text
+	several []string          // projects from an array
+	lacking int               // places of the project not found yet
 	facts   Facts
-	scratch []byte // for names and texts with escapes
+	scratch []byte // buffer for unescaped strings
 }
 
-// stop keeps the walk for another body, and nothing of this one.
+// stop clears the walk and makes it available for reuse.
 func (w *walk) stop() {
 	*w = walk{scratch: w.scratch}
 	walks.Put(w)
 }
 
-// errSyntax: the body is not valid JSON, or is cut. findFault tells which.
+// errSyntax: the body is not valid JSON or ends too early. findFault distinguishes these cases.
 var errSyntax = errors.New("not valid JSON")
 
-// job reads the whole job.
+// job reads the body's object.
 func (w *walk) job(root *node) error {
 	if len(w.body) == 0 {
 		return io.EOF
@@ -104,12 +104,12 @@ func (w *walk) job(root *node) error {
 	return err
 }
 
-// object reads the object that n stands for, within so many others. It returns its end, or that of the body when no
-// wanted member is left.
+// object reads the object of node n, which starts at offset i at the given depth of nesting. It returns the object's
+// end, or the body's end as soon as no wanted member is left.
 func (w *walk) object(n *node, i, depth int) (end int, err error) {
 	t, after := w.body, w.left-n.leaves
 	if i = t.space(i + 1); t.at(i) == '}' {
-		w.left = after // the object may not come again, so what it lacks will not come
+		w.left = after // a duplicate of the object is an error, so its missing members cannot follow
 		return i + 1, nil
 	}
 	for {
@@ -119,7 +119,7 @@ func (w *walk) object(n *node, i, depth int) (end int, err error) {
 		}
 		c := w.child(n, t[name:i])
 		if c != nil && w.seen[c.index] {
-			return 0, fault(c.pointer, name, "is there twice")
+			return 0, fault(c.pointer, name, "occurs twice")
 		}
 		if i = t.space(i); t.at(i) != ':' {
 			return 0, errSyntax
@@ -143,7 +143,7 @@ func (w *walk) object(n *node, i, depth int) (end int, err error) {
 	}
 }
 
-// child returns the child of n that a quoted name stands for, or nil.
+// child returns the child of n with the given quoted name, or nil.
 func (w *walk) child(n *node, quoted []byte) *node {
 	if name, ok := w.unquote(quoted, maxPointer); ok {
 		return n.child(name)
@@ -151,7 +151,7 @@ func (w *walk) child(n *node, quoted []byte) *node {
 	return nil
 }
 
-// member reads the value of c: a wanted member, or an object on the way to some. It returns its end.
+// member reads the value of node c, a wanted member or an object that contains some. It returns the value's end.
 func (w *walk) member(c *node, i, depth int) (end int, err error) {
 	w.seen[c.index] = true
 	if w.body.at(i) == '{' && c.want == none {
@@ -163,7 +163,7 @@ func (w *walk) member(c *node, i, depth int) (end int, err error) {
 	value := jsontext.Value(w.body[i:end])
 	kind := value.Kind()
 	if kind == '0' && end == len(w.body) {
-		return 0, io.ErrUnexpectedEOF // more digits may have followed: half a project is another project
+		return 0, io.ErrUnexpectedEOF // more digits may follow beyond the kept bytes: a cut number is another project
 	}
 	w.left -= c.leaves
 	w.meet(c.want)
@@ -176,7 +176,7 @@ func (w *walk) member(c *node, i, depth int) (end int, err error) {
 	return end, nil
 }
 
-// meet notes that a wanted member was met.
+// meet records that a wanted member was found.
 func (w *walk) meet(m member) {
 	w.met[m] = true
 	if m == project {
@@ -184,7 +184,7 @@ func (w *walk) meet(m member) {
 	}
 }
 
-// readHead sets the members that are not in the body.
+// readHead reads the members in headers and in the path.
 func (w *walk) readHead(h Head, wanted []headMember) error {
 	for _, m := range wanted {
 		w.meet(m.want)
@@ -200,8 +200,7 @@ func (w *walk) readHead(h Head, wanted []headMember) error {
 	return nil
 }
 
-// join puts the project together of what its places have. It passes over those that are
-// absent.
+// join builds the project from the values of its places. Absent places are skipped.
 func (w *walk) join() error {
 	name := strings.Join(slices.DeleteFunc(w.names[:], func(part string) bool { return part == "" }), separator)
 	if len(name) > MaxProject {
@@ -210,7 +209,7 @@ func (w *walk) join() error {
 	f := &w.facts
 	switch {
 	case len(w.several) > 0 && len(w.chain) > 0:
-		return headError("the project is both a text in blocks and several projects")
+		return headError("the project has both blocks and an array of several projects")
 	case len(w.several) > 0:
 		f.Project, f.Data = set(name, w.several)
 	default:
@@ -222,7 +221,8 @@ func (w *walk) join() error {
 	return nil
 }
 
-// reading is how much was read, of a body that was cut or not. One that cannot be read is cut before its first byte.
+// reading returns how much was read. cut means that the kept bytes end before the job does; a body that cannot be
+// read counts as cut before its first byte.
 func (w *walk) reading(cut bool) Reading {
 	switch {
 	case cut && len(w.body) == 0 && !w.met[project] && !w.met[priority]:
@@ -235,5 +235,5 @@ func (w *walk) reading(cut bool) Reading {
 	return Full
 }
 
-// ReadsBody reports whether a member is read from the body.
+// ReadsBody reports whether any member is in the body.
 func (r *Reader) ReadsBody() bool { return r.root.leaves > 0 }

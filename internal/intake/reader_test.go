@@ -200,7 +200,7 @@ func TestFactsDoNotShareTheBody(t *testing.T) {
 // priority without anybody's notice.
 func TestWhatIsReadAsAJob(t *testing.T) {
 	const form = "application/x-www-form-urlencoded" // what curl -d says of every body
-	const posted, most = `{"project_id":1,"priority":"high"}`, "its body is not kept, and the beginning lacks the project or the priority"
+	const posted, most = `{"project_id":1,"priority":"high"}`, "its body is not kept, and the first bytes lack the project or the priority"
 	rest := `"rules":"` + strings.Repeat("x", 100) // of a body whose beginning is kept
 	for name, c := range map[string]struct {
 		method, contentType, coding, body string
@@ -210,7 +210,7 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 		"JSON":                     {"POST", "application/json", "", posted, Full, ""},
 		"JSON, written oddly":      {"POST", "Application/JSON; charset=utf-8", "", posted, Full, ""},
 		"a kind of JSON":           {"POST", "application/vnd.x+json", "", posted, Full, ""},
-		"objects in a row":         {"POST", "application/stream+json", "", `{"project_id":1}` + "\n" + posted, Unread, `its Content-Type is "application/stream+json", and its body no job: invalid JSON at byte 17: more follows after the job's object`},
+		"objects in a row":         {"POST", "application/stream+json", "", `{"project_id":1}` + "\n" + posted, Unread, `its Content-Type is "application/stream+json", and its body is not a job: invalid JSON at byte 17: unexpected data after the job's object`},
 		"an array of a +json type": {"POST", "application/json-patch+json", "", "[" + posted + "]", Unread, `its body does not begin with {, and its Content-Type is "application/json-patch+json"`},
 		"a byte order mark":        {"POST", "application/json", "", "\xEF\xBB\xBF" + posted, Full, ""},
 		"a mark of a +json type":   {"POST", "application/vnd.x+json", "", "\xEF\xBB\xBF" + posted, Full, ""},
@@ -219,12 +219,12 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 		"a form that is an object": {"POST", form, "", posted, Full, ""},
 		"text that is an object":   {"POST", "text/plain", "", "\r\n\t " + posted, Full, ""},
 		"without a project":        {"POST", form, "", `{"priority":"high"}`, NoProject, ""},
-		"GET":                      {"GET", "", "", "", Unread, "it is no POST"},
-		"another method":           {"PUT", "application/json", "", posted, Unread, "it is no POST"},
+		"GET":                      {"GET", "", "", "", Unread, "its method is not POST"},
+		"another method":           {"PUT", "application/json", "", posted, Unread, "its method is not POST"},
 		"an empty POST":            {"POST", "application/json", "", "", Unread, "it has no body"},
 		"a form":                   {"POST", form, "", "a=b", Unread, `its body does not begin with {, and its Content-Type is "application/x-www-form-urlencoded"`},
-		"an unfinished object":     {"POST", "text/csv", "", `{"project_id":`, Unread, `its Content-Type is "text/csv", and its body no job: invalid JSON at byte 14: it ends within the job`},
-		"an object that is no job": {"POST", "text/csv", "", `{"priority":"urgent"}`, Unread, `its Content-Type is "text/csv", and its body no job: /priority at byte 12 must be "high" or "low", not "urgent"`},
+		"an unfinished object":     {"POST", "text/csv", "", `{"project_id":`, Unread, `its Content-Type is "text/csv", and its body is not a job: invalid JSON at byte 14: the body ends within the job`},
+		"an object that is no job": {"POST", "text/csv", "", `{"priority":"urgent"}`, Unread, `its Content-Type is "text/csv", and its body is not a job: /priority at byte 12 must be "high" or "low", not "urgent"`},
 		"encoded":                  {"POST", "application/json", "gzip", posted, Unread, `its body is encoded: "gzip"`},
 		"a beginning":              {"POST", "", "", `{"project_id":1,"priority":"high",` + rest, Full, ""},
 		"a beginning that lacks":   {"POST", "", "", `{"project_id":1,` + rest, Partly, most},

@@ -5,27 +5,27 @@ import (
 	"math/bits"
 )
 
-// jsonText is a JSON text. Its methods take the offset of what they read and return that of its end. Where it
-// is not valid, or not all there, they return an offset beyond the end of the text: nothing is valid there.
-// They accept what a jsontext.Decoder accepts that allows duplicate names and invalid UTF-8, in a fraction of
-// its time.
+// jsonText is a JSON text. Each method scans one syntax element: it takes the element's start offset and returns
+// its end offset. If the element is invalid or incomplete, it returns an offset beyond the end of the text. The
+// methods accept the same texts as a jsontext.Decoder that allows duplicate names and invalid UTF-8, but are
+// several times as fast.
 type jsonText []byte
 
-// maxDepth bounds how deep arrays and objects may be nested, as in jsontext.
+// maxDepth is the maximum nesting of arrays and objects, as in jsontext.
 const maxDepth = 10_000
 
-// beyond is the offset that stands for what is not valid.
+// beyond returns the offset that means "invalid".
 func (t jsonText) beyond() int { return len(t) + 1 }
 
-// at returns the byte at an offset, 0 after the end.
+// at returns the byte at an offset, or 0 beyond the end.
 func (t jsonText) at(i int) byte {
-	if uint(i) < uint(len(t)) { // as unsigned numbers, so that the compiler checks no bounds again
+	if uint(i) < uint(len(t)) { // unsigned, so the compiler omits its own bounds check
 		return t[i]
 	}
 	return 0
 }
 
-// space returns the end of white space, which may be empty.
+// space returns the end of optional white space.
 func (t jsonText) space(i int) int {
 	for uint(i) < uint(len(t)) && t[i] <= ' ' && (t[i] == ' ' || t[i] == '\n' || t[i] == '\r' || t[i] == '\t') {
 		i++
@@ -33,7 +33,7 @@ func (t jsonText) space(i int) int {
 	return i
 }
 
-// value returns the end of a value within so many arrays and objects.
+// value returns the end of a value at the given depth of nesting.
 func (t jsonText) value(i, depth int) int {
 	switch t.at(i) {
 	case '"':
@@ -66,7 +66,7 @@ func (t jsonText) nested(i, depth int) int {
 			}
 			i = t.space(i + 1)
 		}
-		if t.at(i) == '"' { // as most values are: without a call more
+		if t.at(i) == '"' { // most values are strings: save a call
 			i = t.string(i)
 		} else {
 			i = t.value(i, depth+1)
@@ -83,7 +83,7 @@ func (t jsonText) nested(i, depth int) int {
 	}
 }
 
-// Eight bytes are one number in string. What it says of each byte is in the byte's highest bit.
+// string tests eight bytes at once, as one number. The highest bit of each byte is the result for that byte.
 const (
 	ones  = 0x01_01_01_01_01_01_01_01
 	highs = 0x80 * ones
@@ -97,8 +97,8 @@ func (t jsonText) string(i int) int {
 	for i++; i < len(t); i++ {
 		if i+8 <= len(t) {
 			x := binary.LittleEndian.Uint64(t[i : i+8])
-			// A subtraction borrows from the byte after a quotation mark, a backslash or a control character
-			// only, so that the first of them is found for certain.
+			// Find quotation marks, backslashes and control characters. Only such a byte borrows from the byte
+			// after it, so a wrong bit is possible only after the first match, which is all that is used.
 			odd := (((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones) | (x - ' '*ones)) & (highs &^ x)
 			if odd == 0 {
 				i += 7
@@ -131,7 +131,7 @@ func (t jsonText) string(i int) int {
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// literal returns the end of a word.
+// literal returns the end of the literal word, such as true.
 func (t jsonText) literal(i int, word string) int {
 	end := i + len(word)
 	if end > len(t) || string(t[i:end]) != word {
@@ -162,7 +162,7 @@ func (t jsonText) number(i int) int {
 	return i
 }
 
-// digits returns the end of digits, of which there must be one.
+// digits returns the end of one or more digits.
 func (t jsonText) digits(i int) int {
 	begin := i
 	for '0' <= t.at(i) && t.at(i) <= '9' {

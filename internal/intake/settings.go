@@ -8,44 +8,44 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings says where a job's members are in a request, and how large a body may
-// be. A place is a JSON Pointer into the body such as /project_id, or a section
-// with one of the keys pointer, header and path.
+// Settings locates a job's members in a request and bounds bodies. A place is a JSON
+// Pointer into the body such as /project_id, or a section with one of the keys
+// pointer, header and path.
 type Settings struct {
-	// Project is the place of the project's identifier: text or a number. Of a list of
-	// places, the project is what is there, joined by slashes. An array names several
-	// projects: the job needs the data of each.
+	// Project is the place of the project's identifier, a string or a number. With a list of
+	// places, the identifier is their values joined by slashes. If the value is an array, the
+	// job needs the data of several projects.
 	Project Places `yaml:"project"`
 	// Priority is the place of the priority: "high" or "low".
 	Priority Place `yaml:"priority"`
-	// QueueTimeout is the place of the seconds that the job may wait before it starts.
+	// QueueTimeout is the place of the queue timeout, in seconds: the maximum time before the job starts.
 	QueueTimeout Place `yaml:"queue_timeout"`
-	// FirstByteTimeout is the place of the seconds from the job's start to the first byte of
-	// its response.
+	// FirstByteTimeout is the place of the first-byte timeout, in seconds: from the job's
+	// start to the first byte of its response.
 	FirstByteTimeout Place `yaml:"first_byte_timeout"`
-	// StreamTimeout is the place of the seconds that the response may take after that.
+	// StreamTimeout is the place of the stream timeout, in seconds: from the first byte of the response to the last.
 	StreamTimeout Place `yaml:"stream_timeout"`
-	// Session is the place of the text that names the job in the log. One longer than 128 bytes is left out.
+	// Session is the place of the session identifier, which is only logged. A value over 128 bytes is not logged.
 	Session Place `yaml:"session"`
-	// Bytes is the place of the size of the project's data, in bytes. Where a job tells it, it is
-	// taken for the size that prices a fetch; elsewhere the cache listings tell it.
+	// Bytes is the place of the size of the project's data, in bytes. It determines the estimated cost of
+	// a fetch. For jobs without it, the size is taken from the cache listings.
 	Bytes Place `yaml:"bytes"`
-	// Prefetch is the place of true in a request that only loads its project's data into a cache. As a path, such as
-	// /v1/prefetch, it is a pattern that may lack the *: each request whose path begins so is a prefetch.
+	// Prefetch is the place of a boolean: true marks a request that only loads its project's data into a cache. A path
+	// pattern without *, such as /v1/prefetch, marks every request whose path has this prefix.
 	Prefetch Place `yaml:"prefetch"`
-	// ExpectedHeader names the header in which each job tells its upstream how many
-	// seconds it will probably take, for upstreams that let short jobs go first. Empty sends none.
+	// ExpectedHeader is the request header with the job's expected duration in seconds, for
+	// upstreams that run short jobs first. If empty, no such header is sent.
 	ExpectedHeader string `yaml:"expected_header"`
-	// MaxBody is the largest body; a larger one is refused with 413.
+	// MaxBody is the maximum size of a body; a larger body is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
-	// Budget bounds all bodies that are kept for retries, together. A job whose body
-	// does not fit is sent once. A quarter of the budget, at most 128 MiB, is for the
-	// first 64 KiB of each such body; where that is full, the job is refused with 503. A
-	// memory limit that has no room for the budget makes it smaller.
+	// Budget is the maximum total size of the bodies kept for retries. A job whose body does
+	// not fit is sent without retries. A quarter of the budget, at most 128 MiB, is reserved
+	// for the first 64 KiB of such bodies; when the reserve is full, jobs are refused with
+	// 503. A memory limit that is too low for the budget reduces it.
 	Budget settings.Size `yaml:"budget"`
 }
 
-// Default is the settings of an empty file.
+// Default returns the settings of an empty file.
 func Default() Settings {
 	return Settings{
 		Project:          Places{{Pointer: "/project_id"}},
@@ -63,27 +63,27 @@ func Default() Settings {
 	}
 }
 
-// reserved are headers that frame a request, steer its connection or are set by pilotfish.
+// reserved lists the headers that frame a request, control its connection or are set by pilotfish.
 var reserved = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Authorization", "Traceparent", "Tracestate", "X-Request-Id",
 }
 
 const (
-	// leastBudget is room for the first bytes of a few bodies.
+	// leastBudget is the minimum budget: enough for the first bytes of a few bodies.
 	leastBudget settings.Size = 1 << 20
-	// largestSize is so far from the largest number that sums of sizes are numbers, too.
+	// largestSize is low enough that sums of sizes cannot overflow.
 	largestSize settings.Size = 1 << 40
 )
 
-// Check reports what cannot be used, and what is unwise.
+// Check adds invalid values to f, and warnings about unwise values.
 func (s Settings) Check(f *settings.Faults) {
 	s.members(f)
 	switch name := textproto.CanonicalMIMEHeaderKey(s.ExpectedHeader); {
 	case name != "" && !isToken(name):
-		f.Add("expected_header", "%q is not the name of a header", name)
+		f.Add("expected_header", "%q is not a valid header name", name)
 	case slices.Contains(reserved, name):
-		f.Add("expected_header", "%q has a meaning in HTTP or for pilotfish already", name)
+		f.Add("expected_header", "%q is reserved for HTTP or pilotfish", name)
 	}
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	if s.MaxBody > largestSize {
@@ -100,7 +100,7 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 }
 
-// member is one of the things a Reader looks for.
+// member identifies a member of a job.
 type member uint8
 
 const (
@@ -113,23 +113,23 @@ const (
 	session
 	dataBytes
 	prefetch
-	members // their number, with none
+	members // the number of members, including none
 )
 
-// String is the member's key in the settings.
+// String returns the member's key in the settings.
 func (m member) String() string {
 	return [members]string{"", "project", "priority", "queue_timeout", "first_byte_timeout", "stream_timeout", "session", "bytes", "prefetch"}[m]
 }
 
-// Bounds of JSON Pointers in the settings: the bytes and the names of one, and the names of all of them.
+// Upper bounds of the JSON Pointers in the settings.
 const (
-	maxPointer = 256
-	maxNames   = 10
-	maxNodes   = maxNames * (int(members-priority) + maxPlaces)
+	maxPointer = 256                                            // bytes of a pointer
+	maxNames   = 10                                             // names in a pointer
+	maxNodes   = maxNames * (int(members-priority) + maxPlaces) // names in all pointers
 )
 
-// members are the wanted members: the tree of those in the body, and the others.
-// What is wrong with their places goes to f.
+// members returns the tree of the members in the body and the list of the members
+// outside it. Invalid places are added to f.
 func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 	root, nodes := &node{}, 0
 	add := func(key string, p Place, m member, part int) {

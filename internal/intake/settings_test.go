@@ -37,7 +37,7 @@ func TestRefusedSettings(t *testing.T) {
 		`priority: "/\xff" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`: {Priority: "/\xff"},
 		`session: "/project_id" is already the project`:                                               {Session: "/project_id"},
 		`session: "/priority/x" leads through "/priority", which is the priority`:                     {Session: "/priority/x"},
-		`session: "/timeouts" has other members within it`:                                            {Session: "/timeouts"},
+		`session: "/timeouts" contains another member`:                                                {Session: "/timeouts"},
 		`stream_timeout: "/timeouts/stream_seconds" is already the queue_timeout`:                     {Queue: "/timeouts/stream_seconds"},
 		`queue_timeout: "/` + strings.Repeat("x", 256) + `" is longer than 256 bytes`:                 {Queue: "/" + strings.Repeat("x", 256)},
 		`first_byte_timeout: "/x/x/x/x/x/x/x/x/x/x/x" has more than 10 names`:                         {Evaluate: strings.Repeat("/x", 11)},
@@ -61,11 +61,11 @@ func TestRefusedSettings(t *testing.T) {
 
 func TestTheExpectedHeaderIsFree(t *testing.T) {
 	for name, want := range map[string]string{
-		"": "", "job-expected": "", "X Y": `expected_header: "X Y" is not the name of a header`,
-		"content-length":    `expected_header: "Content-Length" has a meaning in HTTP or for pilotfish already`,
-		"Transfer-encoding": `expected_header: "Transfer-Encoding" has a meaning in HTTP or for pilotfish already`,
-		"TE":                `expected_header: "Te" has a meaning in HTTP or for pilotfish already`,
-		"host":              `expected_header: "Host" has a meaning in HTTP or for pilotfish already`,
+		"": "", "job-expected": "", "X Y": `expected_header: "X Y" is not a valid header name`,
+		"content-length":    `expected_header: "Content-Length" is reserved for HTTP or pilotfish`,
+		"Transfer-encoding": `expected_header: "Transfer-Encoding" is reserved for HTTP or pilotfish`,
+		"TE":                `expected_header: "Te" is reserved for HTTP or pilotfish`,
+		"host":              `expected_header: "Host" is reserved for HTTP or pilotfish`,
 	} {
 		s := Default()
 		s.ExpectedHeader = name

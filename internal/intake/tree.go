@@ -9,27 +9,27 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// headMember is a wanted member that is not in the body.
+// headMember is a wanted member in a header or in the path.
 type headMember struct {
 	Place
 	want member
-	part int // of the project
+	part int // index among the places of the project
 }
 
-// node is one name on the way to wanted members of a body. Either it is wanted
-// itself, or it has children.
+// node is one name in the pointers to wanted members of the body. A node is either a
+// wanted member or has children.
 type node struct {
 	name     string
 	pointer  string
 	want     member
-	part     int // of the project
-	leaves   int // wanted members at or below
-	index    int // of this node among all of the tree
+	part     int // index among the places of the project
+	leaves   int // number of wanted members at or below this node
+	index    int // number of this node in the tree
 	children []*node
 }
 
-// place puts a wanted member below the root n. What is wrong with its pointer goes
-// to f.
+// place adds a wanted member to the tree with root n, or adds to f what is wrong with its
+// pointer. nodes counts the nodes of the tree.
 func (n *node) place(f *settings.Faults, key, pointer string, m member, part int, nodes *int) {
 	wrong := ""
 	switch p := jsontext.Pointer(pointer); {
@@ -49,8 +49,8 @@ func (n *node) place(f *settings.Faults, key, pointer string, m member, part int
 	}
 }
 
-// add puts m below the root n. It returns how the pointer collides with an
-// earlier one, or "".
+// add adds m to the tree with root n. It returns how the pointer conflicts with an
+// earlier pointer, or "".
 func (n *node) add(m member, part int, p jsontext.Pointer, nodes *int) (wrong string) {
 	for name := range p.Tokens() {
 		if n.want != none {
@@ -69,7 +69,7 @@ func (n *node) add(m member, part int, p jsontext.Pointer, nodes *int) (wrong st
 	case n.want != none:
 		return fmt.Sprintf("is already the %v", n.want)
 	case len(n.children) > 0:
-		return "has other members within it"
+		return "contains another member"
 	}
 	n.want, n.part, n.leaves = m, part, 1
 	return ""
