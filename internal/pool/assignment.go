@@ -79,7 +79,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		return
 	}
 	a.answered = true
-	delete(a.member.unanswered, a.number)
+	a.member.awaitNoMore(a)
 	if a.prefill != nil {
 		a.prefill.Answered()
 	}
@@ -169,7 +169,7 @@ func (a *Assignment) count() {
 	a.number = p.number
 	a.named.open++
 	m.load.claim(a.Claimed, a.priority)
-	m.unanswered[a.number] = a
+	m.await(a)
 	p.owe(a.Claimed, m)
 	a.Cache, a.warm, a.first = p.holds(a.Claimed, m, &a.need)
 	a.notePrefetch()
@@ -221,7 +221,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		}
 		m.health.record(now, a.atBreaker, o, &p.cfg)
 		m.suspicion.letGo(a.number)
-		delete(m.unanswered, a.number)
+		m.awaitNoMore(a)
 		if a.prefill != nil {
 			a.prefill.Ended()
 		}

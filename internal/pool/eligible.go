@@ -189,7 +189,10 @@ func (p *Pool) view(v *selection.View, now time.Time, m *member, c *candidates) 
 	fresh := m.fresh(now, &p.cfg)
 	v.ID, v.Weight, v.Cores = m.id, m.Weight*m.ramp(now), p.cores(m)
 	v.InFlight = float64(m.load.inFlight)
-	v.Jobs, v.Coreless = m.load.present(fresh), m.load.coreless(fresh)
+	v.Jobs = m.load.present(fresh)
+	if c.need.project.id == 0 || m.awaited[c.need.project.id] == 0 { // else those that wait need cores when this job does
+		v.Coreless = m.load.coreless(fresh)
+	}
 	if c.job.Priority == selection.High {
 		v.Overtaken = m.load.overtaken(fresh, v.Cores)
 	}

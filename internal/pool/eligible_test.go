@@ -41,9 +41,8 @@ func TestViews(t *testing.T) {
 	f.Set(start.Add(time.Minute), append(us, upstreams(3)[2]))
 	f.members[us[0].Address].latency.observe(start, 0.25)
 	now := start.Add(time.Minute + 2*time.Second)
-	for _, tried := range [][]string{nil, {us[0].Address}} { // jobs at the first, and at the second
-		f.must(now, Request{Project: 7, Priority: selection.High}, tried)
-	}
+	first := f.must(now, Request{Project: 9, Priority: selection.High}, nil)
+	f.must(now, Request{Project: 7, Priority: selection.High}, []string{us[0].Address})
 	now = now.Add(500 * time.Millisecond)
 	f.must(now, Request{Project: 7}, nil)
 
@@ -65,6 +64,12 @@ func TestViews(t *testing.T) {
 	require.Len(t, w.views, len(want))
 	for i := range want {
 		assert.Equal(t, want[i], w.views[i])
+	}
+	for _, coreless := range []float64{0, 4} { // a job of the project waits there, and then none
+		_, err := f.Explain(now, Request{Project: 9})
+		require.NoError(t, err)
+		assert.Equal(t, coreless, w.views[0].Coreless)
+		first.Answered(now, true, nil)
 	}
 }
 

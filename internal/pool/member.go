@@ -34,7 +34,8 @@ type member struct {
 	detector  overload.Detector
 	level     overload.Level
 
-	unanswered    map[uint64]*Assignment // those whose answers have not begun, by number
+	unanswered    map[uint64]*Assignment // assignments whose responses have not started, by number
+	awaited       map[uint64]int         // how many of them each project has
 	load          estimate
 	doubts        doubts
 	polled        time.Time // when the last report was taken, hints aside
@@ -60,7 +61,7 @@ func newMember(u Upstream, cfg *Config) *member {
 	m := &member{
 		Upstream:   u,
 		id:         selection.UpstreamID(u.Address),
-		unanswered: map[uint64]*Assignment{},
+		unanswered: map[uint64]*Assignment{}, awaited: map[uint64]int{},
 	}
 	m.health.renew(cfg)
 	return m
@@ -79,6 +80,20 @@ func (m *member) forget(cfg *Config) {
 	m.detector, m.level = cfg.Detector(), 1
 	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
 	m.drained = false
+}
+
+// await counts an assignment whose response has not started.
+func (m *member) await(a *Assignment) {
+	m.unanswered[a.number] = a
+	m.awaited[a.project.id]++
+}
+
+// awaitNoMore ends await.
+func (m *member) awaitNoMore(a *Assignment) {
+	delete(m.unanswered, a.number)
+	if m.awaited[a.project.id]--; m.awaited[a.project.id] == 0 {
+		delete(m.awaited, a.project.id)
+	}
 }
 
 // rampUp is how long after an upstream has joined its weight grows, from leastRamp of it to all. So its projects come back

@@ -243,6 +243,13 @@ func TestRandomHistories(t *testing.T) {
 				want[l.Address]++
 				ofProject[l.project.id]++
 			}
+			for _, m := range f.members {
+				awaited := 0
+				for _, n := range m.awaited {
+					awaited += n
+				}
+				require.Equal(t, len(m.unanswered), awaited)
+			}
 			for project := range uint64(20) {
 				require.Equal(t, ofProject[project], f.Open(project), "open jobs of project %d", project)
 			}

@@ -49,7 +49,8 @@ type View struct {
 	Assigned float64
 	// Jobs estimates the jobs there now: the reported ones, plus this sidecar's
 	// open claims since the report, less its older claims that have ended since.
-	// Coreless is how many of them wait for what another job computes: they hold no core, and need none yet.
+	// Coreless is how many of them wait for what another job computes: they hold no core, and need none before this job.
+	// It is 0 where this sidecar's jobs of the same project wait: once their data is fetched, all need cores together.
 	Jobs, Coreless float64
 	// Overtaken is how many of these jobs wait for a core and would start after this one: a high job overtakes
 	// low ones. It is 0 where the upstream does not report priorities.
