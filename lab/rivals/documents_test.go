@@ -91,6 +91,18 @@ func TestReserve(t *testing.T) {
 	assert.Equal(t, 8.0, views[0].Cores)
 }
 
+// A high job stays where its data is cached and many low jobs wait. With expected, it goes elsewhere.
+func TestHighFirst(t *testing.T) {
+	views := policytest.Idle(2)
+	views[0].Cache, views[0].Warm, views[0].Jobs, views[0].Overtaken = selection.Cached, 1, views[0].Cores+100, 100
+	job := selection.Job{Project: 1, Priority: selection.High, Fetch: 500}
+	for name, want := range map[string]int{"expected": 1, "high-first": 0} {
+		policy, err := New(name)
+		require.NoError(t, err)
+		assert.Equal(t, want, policy.Pick(job, views, nil), name)
+	}
+}
+
 // The projects of the plan have one upstream each, and equal work; others, and those of an upstream that is gone, go anywhere.
 func TestPlan(t *testing.T) {
 	var jobs []trace.Job

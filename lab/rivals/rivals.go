@@ -18,7 +18,7 @@ import (
 // Names lists the policies of this package.
 func Names() []string {
 	return []string{"round-robin", "cache-threshold", "sticky-until", "p2c-ewma", "reported-hash", "heft",
-		"home-step", "stretch", "master-slave", "master-slave-ns", "master-slave-nr", "reserve", "plan"}
+		"home-step", "stretch", "master-slave", "master-slave-ns", "master-slave-nr", "reserve", "high-first", "plan"}
 }
 
 // All lists every policy that New knows: those of package selection, then those
@@ -31,7 +31,7 @@ func All() []string { return slices.Concat(selection.Names(), Names()) }
 func New(name string) (selection.Policy, error) {
 	if policy, ok := map[string]selection.Policy{
 		"round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{}, "p2c-ewma": P2CEWMA{},
-		"reported-hash": ReportedHash{}, "heft": HEFT{}, "home-step": HomeStep{}, "stretch": Stretch{}, "reserve": Reserve{}.ForSidecar(1), "plan": new(Plan),
+		"reported-hash": ReportedHash{}, "heft": HEFT{}, "home-step": HomeStep{}, "stretch": Stretch{}, "reserve": Reserve{}.ForSidecar(1), "high-first": HighFirst{}, "plan": new(Plan),
 		"master-slave": &MasterSlave{Sampled: true, Reserved: true}, "master-slave-ns": &MasterSlave{Reserved: true}, "master-slave-nr": &MasterSlave{Sampled: true},
 	}[name]; ok {
 		return policy, nil
