@@ -153,17 +153,34 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 	if d.queue.len() == 0 {
 		return over
 	}
-	l := limit{now: now}
+	l, openings := limit{now: now}, (*pool.Openings)(nil) // nil until a claim fails, and after a grant
 	d.queue.serve(func(j *Job) claimResult {
+		if openings != nil {
+			tried := d.tried(now, j)
+			if openings.Refuse(j.request(), tried) && !d.pool.AllTried(now, tried, j.heavy) {
+				return unserved(tried.Len() == 0 && openings.None())
+			}
+		}
 		g, result := d.claim(&l, j)
-		if result == served {
-			l = limit{now: now}
+		switch {
+		case result == served:
+			l, openings = limit{now: now}, nil
 			j.waited += now.Sub(j.since)
 			over = append(over, g)
+		case openings == nil && !d.held(&l, j):
+			openings = d.pool.Openings(now)
 		}
 		return result
 	})
 	return over
+}
+
+// unserved is the result for a job that gets no upstream. all is set if no job would get one.
+func unserved(all bool) claimResult {
+	if all {
+		return noneEligible
+	}
+	return passedOver
 }
 
 // GiveUp removes a job from the queue and reports whether it was there. If it was not,

@@ -131,6 +131,7 @@ func TestViewsOfTheEligible(t *testing.T) {
 	f.Set(now, nil)
 	_, err := f.Claim(now, Request{}, nil)
 	require.ErrorIs(t, err, ErrEmpty)
+	assert.Greater(t, f.foreseen, 100)
 }
 
 func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {

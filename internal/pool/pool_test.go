@@ -71,11 +71,19 @@ type fixture struct {
 	*Pool
 	t     testing.TB
 	gates []*testGate // in the order in which they were made
+
+	foreseen int // claims whose failure Openings foresaw
 }
 
-// Claim is Pool's, for a job that has been to these addresses.
+// Claim is Pool's, for a job that has been to these addresses. Openings may only foresee a failure.
 func (f *fixture) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
-	return f.Pool.Claim(now, r, NewPlaces(tried))
+	refused := r.Among == nil && f.Openings(now).Refuse(r, NewPlaces(tried))
+	a, err := f.Pool.Claim(now, r, NewPlaces(tried))
+	if refused {
+		f.foreseen++
+		require.Error(f.t, err)
+	}
+	return a, err
 }
 
 // places is the set of these addresses; nil if there are none to choose among.

@@ -1,0 +1,62 @@
+package pool
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Openings are the upstreams that admit some jobs at one instant. Found once, they spare a claim for each waiting job
+// that all refuse: a claim that fails looks at every upstream. They are valid until the next claim that succeeds.
+type Openings struct {
+	members []*member
+	levels  []overload.Level // of the members
+	best    overload.Level   // of these
+	unsure  bool             // jobs differ: some upstreams are for heavy jobs, suspect, or have a breaker that may be half open
+	hour    uint64
+}
+
+// Openings looks at every upstream, and changes nothing.
+func (p *Pool) Openings(now time.Time) *Openings {
+	o, count := &Openings{hour: uint64(now.Unix() / 3600), unsure: p.mixed}, p.rules(now, p.set, false)
+	for _, m := range p.set {
+		if p.routingReason(now, m, nil, false) != Eligible {
+			continue
+		}
+		switch p.healthReason(now, m, nil, count) {
+		case Eligible, Shedding:
+			level := overload.Level(1)
+			if m.fresh(now, &p.cfg) {
+				level = m.level
+			}
+			o.members, o.levels, o.best = append(o.members, m), append(o.levels, level), max(o.best, level)
+		case Suspect:
+			o.unsure = true
+		case Shut:
+			o.unsure = o.unsure || m.health.readyEarly(now)
+		}
+	}
+	return o
+}
+
+// None reports whether no upstream admits any job.
+func (o *Openings) None() bool { return len(o.members) == 0 && !o.unsure }
+
+// Refuse reports whether a claim of the job would certainly fail. tried is where it has been.
+func (o *Openings) Refuse(r Request, tried *Places) bool {
+	rank := 0.0 // of one whose data is in parts, a claim finds the project
+	if r.Data == nil {
+		rank = overload.Rank(selection.Job{Project: r.Project, Priority: r.Priority, Hour: o.hour})
+	}
+	admits := func(l overload.Level) bool { return l >= 1 || rank < float64(l) }
+	if o.unsure || tried.Len() == 0 {
+		return !o.unsure && !admits(o.best)
+	}
+	for i, m := range o.members {
+		if admits(o.levels[i]) && !tried.Has(m.Address) {
+			return false
+		}
+	}
+	return true
+}
