@@ -80,6 +80,7 @@ func (s *Server) Behind(h http.Handler) http.Handler {
 		}
 		b := &endingBody{ReadCloser: r.Body}
 		if b.ended.Store(r.Body == http.NoBody); !b.ended.Load() {
+			r = r.WithContext(r.Context()) // net/http closes the connection after a malformed body only if it finds its own body in r
 			r.Body = b
 		}
 		conn.wrote.Store(false)

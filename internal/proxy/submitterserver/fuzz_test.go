@@ -67,6 +67,7 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\n\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
 		"PUT / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
 		"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
+		"POST / HTTP/1.5\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
 		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
 		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nExpect: much\r\n\r\nhello",
 		"POST / HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\nGET /chunked HTTP/1.1\r\n" + host + "\r\n",
