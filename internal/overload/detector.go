@@ -1,6 +1,6 @@
-// Package overload holds the overload detection policies: can an upstream take
-// another job? Each upstream has its own Detector, which turns the upstream's
-// reports into a Level. Detectors have no clock and no lock.
+// Package overload holds the overload detection policies, which decide whether an
+// upstream can accept another job. Each upstream has its own Detector, which turns
+// the upstream's reports into a Level. Detectors use no clock and no lock.
 package overload
 
 import (
@@ -12,17 +12,17 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Sample is what one report says about an upstream's load.
+// Sample is an upstream's load according to one report.
 type Sample struct {
-	// Stalled is the number of joblets ready and waiting for a core.
+	// Stalled is the number of joblets (tasks of jobs) that are ready and wait for a core.
 	Stalled float64
-	// Wait is the mean wait of recently started jobs, in seconds; NaN when
-	// the upstream does not report it.
+	// Wait is the mean queue time of recently started jobs, in seconds; NaN if the
+	// upstream does not report it.
 	Wait float64
 }
 
-// Detector follows one upstream's load: it takes a new report into account and returns the
-// new level. It remembers earlier samples, so it must see every report once and in order.
+// Detector updates the level of one upstream with a new sample and returns it. A detector has
+// state, so it must be called once for each report, in order.
 type Detector func(Sample) Level
 
 // Settings is the section "overload" of a configuration file.
@@ -32,27 +32,27 @@ type Settings struct {
 	// Stalled is the number of stalled joblets above which an upstream is overloaded.
 	// The policy none ignores it.
 	Stalled float64 `yaml:"stalled"`
-	// Reset is the share of "stalled" below which the policy threshold ends an overload. Without
-	// this hysteresis (1, as in the thesis), a backlog near the limit switches with every report.
+	// Reset is the fraction of "stalled" below which the policy threshold ends an overload. 1 means no
+	// hysteresis, as in the thesis; the state then flaps when the backlog is near the limit.
 	Reset float64 `yaml:"reset"`
-	// Wait is the mean queue time above which the policy dagor finds an upstream overloaded, where upstreams
-	// report it. 0 uses stalled joblets only, as the thesis does.
+	// Wait is the mean queue time above which the policy dagor considers an upstream overloaded, for upstreams
+	// that report it. With 0, only stalled joblets count, as in the thesis.
 	Wait time.Duration `yaml:"wait"`
 }
 
-// Default is the settings of an empty file. The limit of 100 stalled joblets is the thesis's. DAGOR's
-// paper takes 20 ms for services that respond within 500 ms: 4 %. 10 s is 4 % of the thesis's 240 s.
+// Default returns the settings of an empty file. The limit of 100 stalled joblets is from the thesis. DAGOR's
+// paper uses a queue time of 20 ms for a timeout of 500 ms, or 4 %; 10 s is 4 % of the thesis's 240 s.
 func Default() Settings {
 	return Settings{Policy: "none", Stalled: 100, Reset: 0.8, Wait: 10 * time.Second}
 }
 
-// Names lists every overload detection policy.
+// Names returns the names of all overload detection policies.
 func Names() []string { return []string{"none", "threshold", "dagor"} }
 
-// Check adds what cannot be used to f.
+// Check adds invalid values to f.
 func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("policy", s.Policy, Names())
-	if !(s.Stalled > 0) || math.IsInf(s.Stalled, 0) { // in this form it refuses NaN too
+	if !(s.Stalled > 0) || math.IsInf(s.Stalled, 0) { // in this form it also rejects NaN
 		f.Add("stalled", "%v must be a finite number above 0", s.Stalled)
 	}
 	if !(s.Reset > 0 && s.Reset <= 1) {
@@ -61,7 +61,7 @@ func (s Settings) Check(f *settings.Faults) {
 	f.NotNegative("wait", s.Wait)
 }
 
-// Detector returns the function that makes a detector for one upstream. The error
+// Detector returns a function that creates the detector of one upstream. The error
 // lists all faults of the settings.
 func (s Settings) Detector() (func() Detector, error) {
 	var f settings.Faults
@@ -75,20 +75,20 @@ func (s Settings) Detector() (func() Detector, error) {
 	return func() Detector { return none }, f.Err()
 }
 
-// Level says which jobs an upstream may take: 1 is all, 0 is none. In
-// between, it takes the jobs whose Rank is below the level.
+// Level determines which jobs are admitted to an upstream: 1 means all, 0 none. A level
+// in between admits the jobs whose Rank is below the level.
 type Level float64
 
-// Admits reports whether the job may go to an upstream at this level.
+// Admits reports whether an upstream at this level accepts the job.
 func (l Level) Admits(job selection.Job) bool {
 	return l >= 1 || Rank(job) < float64(l)
 }
 
-// Rank orders jobs by importance over [0, 1). The job with the lowest rank is
-// refused last. All high jobs come before all low ones. Within a priority the
-// project's hash and the hour decide, so that every sidecar refuses the same
-// projects, and the admitted ones keep their caches (DAGOR's business and user
-// priority).
+// Rank orders jobs by importance in [0, 1); the lowest rank is refused last. All
+// jobs of high priority rank before all jobs of low priority. Within a priority,
+// the rank is a hash of the project and the hour. So every sidecar refuses the
+// same projects, and the caches keep the data of the admitted projects. (DAGOR:
+// business and user priority.)
 func Rank(job selection.Job) float64 {
 	rank := float64(hash.Pair(job.Project, job.Hour)>>11) / (1 << 53) / selection.Priorities
 	if job.Priority == selection.Low {
@@ -97,18 +97,18 @@ func Rank(job selection.Job) float64 {
 	return rank
 }
 
-// none never finds an upstream overloaded.
+// none never considers an upstream overloaded.
 //
-// Source: the thesis's baseline, 9.1.1. Use it where the selection policy alone
-// keeps jobs off crowded upstreams, as Expected does.
+// Source: the thesis's baseline, 9.1.1. Use it with a selection policy that avoids
+// busy upstreams by itself, such as Expected.
 func none(Sample) Level { return 1 }
 
-// threshold is a static circuit breaker: an upstream with more stalled joblets than
-// the limit gets no jobs until they are fewer than reset times the limit, or, without hysteresis, at
-// most the limit. A number of stalled joblets that is NaN changes nothing.
+// threshold is a static circuit breaker. It opens when an upstream has more stalled joblets
+// than the limit; the upstream then gets no jobs. It closes below reset times the limit, or, if
+// reset is 1, at the limit. NaN stalled joblets change nothing.
 //
-// Source: the thesis, 9.1.2, which has a limit of 100 and no hysteresis. Use it
-// as the safety net under any selection policy.
+// Source: the thesis, 9.1.2, with a limit of 100 and no hysteresis. Use it as a
+// safety net under any selection policy.
 func threshold(s Settings) Detector {
 	tripped := false
 	return func(sample Sample) Level {
@@ -125,24 +125,24 @@ func threshold(s Settings) Detector {
 	}
 }
 
-// How dagor moves the level with each report (the paper's 5 % and 1 %).
+// How dagor changes the level with each report (5 % and 1 % in the paper).
 const (
 	dagorDown  = 0.95 // factor while the upstream is overloaded
-	dagorUp    = 0.01 // what is added while it is not
-	dagorFloor = 0.02 // lowest level: the most important jobs still pass as probes
+	dagorUp    = 0.01 // increment while the upstream is not overloaded
+	dagorFloor = 0.02 // minimum level: the most important jobs still pass, as probes
 )
 
-// dagor moves the level at which an upstream admits jobs by Rank. With every
-// report the level falls to 0.95 times itself while the upstream is overloaded,
-// and rises by 0.01 while it is not, between 0.02 and 1. So low jobs are refused
-// before high ones, and by project, so that the admitted projects keep their
-// caches. An upstream is overloaded when it reports a longer mean wait than the limit; where that
-// is not reported or has no limit, when more joblets are stalled than the limit.
+// dagor adjusts the level gradually. With each report, the level is multiplied by 0.95
+// while the upstream is overloaded, and rises by 0.01 while it is not; it stays between
+// 0.02 and 1. So jobs of low priority are refused first, and project by project, so
+// the caches keep the data of the admitted projects. An upstream is overloaded when its
+// mean queue time exceeds the limit. If it does not report the queue time, or the limit
+// is 0, it is overloaded when its stalled joblets exceed their limit.
 //
-// Source: Zhou et al. (2018) as the thesis uses it, 9.1.3. The paper moves
-// its level along a histogram of the arrivals; here Rank spreads each priority
-// evenly, and the level itself is scaled. Use it where an overloaded pool
-// must shed low jobs. It reacts within a minute, not within a report.
+// Source: Zhou et al. (2018) as used in the thesis, 9.1.3. The paper moves its level
+// along a histogram of arrivals; here Rank spreads each priority evenly, so the level
+// itself is scaled. Use it if an overloaded pool must shed jobs of low priority. It
+// takes about a minute to react, not a single report.
 func dagor(s Settings) Detector {
 	level := 1.0
 	return func(sample Sample) Level {
