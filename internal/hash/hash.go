@@ -1,5 +1,5 @@
-// Package hash holds the hash functions that decide where a project goes. All
-// sidecars must agree on them, whatever their versions, so they never change.
+// Package hash holds the hash functions that map projects to upstreams. Sidecars of
+// all versions must compute the same hashes, so the functions must never change.
 package hash
 
 import (
@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// Text is the FNV-1a hash of a text.
+// Text returns the FNV-1a hash of a text.
 func Text[T string | []byte](text T) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(text) {
@@ -17,8 +17,8 @@ func Text[T string | []byte](text T) uint64 {
 	return h
 }
 
-// Mix spreads every bit of x over all bits of the result. It is the finaliser
-// of MurmurHash3. No two numbers have the same result, and 0 stays 0.
+// Mix is the finaliser of MurmurHash3: every bit of x affects all bits of the
+// result. It is a bijection, and Mix(0) is 0.
 func Mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -27,16 +27,16 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// Pair hashes two numbers together. Their order matters.
+// Pair returns a hash of two numbers. It depends on their order.
 func Pair(a, b uint64) uint64 {
-	// The factor is 2^64 divided by the golden ratio: it keeps small numbers
-	// from cancelling each other out.
+	// The factor, 2^64 divided by the golden ratio, prevents collisions of small
+	// numbers, such as a ^ b == 0 for a == b.
 	return Mix(a ^ b*0x9e3779b97f4a7c15)
 }
 
-// Project is the key by which policies know a project. Text alone would not
-// spread the short, similar texts of consecutive integers over all bits. It is 0
-// only for "", which is no project.
+// Project returns the hash that identifies a project in policies. It mixes Text again,
+// because FNV-1a of short, similar texts such as consecutive integers does not affect
+// all bits. It is 0 only for "", which means no project.
 func Project[T string | []byte](project T) uint64 {
 	if len(project) == 0 {
 		return 0
@@ -44,8 +44,8 @@ func Project[T string | []byte](project T) uint64 {
 	return max(1, Mix(Text(project)))
 }
 
-// Block is the hash of a block of text that follows a text with that hash. It reads 16 bytes at a
-// time, as long texts need: for each a multiplication to 128 bits, folded (as in wyhash).
+// Block returns the hash of a text that is extended by a block; before is the hash of the text without
+// the block. It is fast on long texts: like wyhash, it folds one 128-bit product per 16 bytes.
 func Block(before uint64, block []byte) uint64 {
 	const a, b = 0x9e3779b97f4a7c15, 0xe7037ed1a0b428db
 	h := before ^ uint64(len(block))*a

@@ -6,12 +6,12 @@ import (
 	"example.org/pilotfish/internal/hash"
 )
 
-// Keys is a bounded set of keys above 0, each with the time of its last use. A key has eight places, side by side. A set that
-// finds all eight taken doubles; at full size it drops the key there that was used first. It takes 12 bytes a place: 1.5 MiB
-// at most, and 16 bytes a key for 100,000 keys. The zero value is empty.
+// Keys is a bounded set of keys above 0 with the time of each key's last use. It is an 8-way set-associative hash table: a
+// key can be in any of the 8 slots of its bucket. When a bucket is full, the table doubles; at its maximum size, the least
+// recently used key of the bucket is evicted. A slot takes 12 bytes, the table at most 1.5 MiB. The zero value is empty.
 type Keys struct {
-	keys []uint64 // 0 is a free place
-	uses []uint32 // in milliseconds, modulo 49 days: only differences count
+	keys []uint64 // by slot; 0 is a free slot
+	uses []uint32 // time of last use in milliseconds, modulo 2^32 (49 days): only differences are meaningful
 	n    int
 }
 
@@ -26,13 +26,13 @@ func age(now time.Time, use uint32) time.Duration {
 	return time.Duration(int32(milliseconds(now)-use)) * time.Millisecond
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (k *Keys) Len() int { return k.n }
 
-// bucket is the first of the eight places of a key.
+// bucket returns the first slot of a key's bucket.
 func (k *Keys) bucket(key uint64) int { return int(hash.Mix(key)) & (len(k.keys) - 1) &^ (ways - 1) }
 
-// find returns the place of a key; ok is false if it is not in the set.
+// find returns the slot of a key; ok is false if the key is not in the set.
 func (k *Keys) find(key uint64) (place int, ok bool) {
 	if k.n == 0 {
 		return 0, false
@@ -52,7 +52,7 @@ func (k *Keys) Has(key uint64) bool {
 	return ok
 }
 
-// Age is the time since the last use of a key; ok is false if it is not in the set.
+// Age returns the time since the last use of a key; ok is false if the key is not in the set.
 func (k *Keys) Age(key uint64, now time.Time) (since time.Duration, ok bool) {
 	place, ok := k.find(key)
 	if !ok {
@@ -61,7 +61,7 @@ func (k *Keys) Age(key uint64, now time.Time) (since time.Duration, ok bool) {
 	return age(now, k.uses[place]), true
 }
 
-// Put notes a use of a key.
+// Put adds a key, or updates the time of its last use.
 func (k *Keys) Put(key uint64, at time.Time) { k.put(key, milliseconds(at)) }
 
 func (k *Keys) put(key uint64, use uint32) {
@@ -94,7 +94,7 @@ func (k *Keys) put(key uint64, use uint32) {
 	k.keys[free], k.uses[free] = key, use
 }
 
-// grow doubles the places.
+// grow doubles the number of slots.
 func (k *Keys) grow() {
 	bigger := Keys{keys: make([]uint64, 2*len(k.keys)), uses: make([]uint32, 2*len(k.keys))}
 	for i, key := range k.keys {

@@ -1,18 +1,18 @@
-// Package recent has bounded memories: what was used last stays, what was not used for longest goes.
+// Package recent holds bounded collections that evict the least recently used entries.
 package recent
 
 import "maps"
 
-// Map is a bounded map. When its young half is full, it drops the old half, and the young half becomes the old one. It never
-// depends on map order, so equal inputs give equal contents.
+// Map is a bounded map of two generations. When the young generation is full, the old one is dropped and the young one
+// becomes the old one. The result never depends on Go's random map order, so equal inputs give equal contents.
 type Map[V any] struct {
 	limit      int
 	keep       func(V) bool
 	young, old map[uint64]V
 }
 
-// NewMap returns a map of at most limit values, beside those for which keep returns true: they are never dropped. keep may
-// be nil.
+// NewMap returns a map of at most limit values. Values for which keep returns true are never dropped and do not count.
+// keep can be nil.
 func NewMap[V any](limit int, keep func(V) bool) *Map[V] {
 	return &Map[V]{limit: limit, keep: keep, young: map[uint64]V{}, old: map[uint64]V{}}
 }
@@ -26,7 +26,7 @@ func (m *Map[V]) Get(key uint64) (V, bool) {
 	return v, ok
 }
 
-// Put sets the value of a key, which makes it young.
+// Put sets the value of a key and moves it to the young generation.
 func (m *Map[V]) Put(key uint64, v V) {
 	if _, ok := m.young[key]; !ok {
 		delete(m.old, key)

@@ -1,12 +1,12 @@
-// Package order says which of the jobs of equal priority that wait for a core goes
-// next: the one that is expected to be short. Mean waits fall to less than half,
-// because a long job delays all that wait behind it.
+// Package order decides which of several waiting jobs of equal priority gets the next
+// free core: roughly, the shortest expected job first. It more than halves the mean
+// wait, because a long job no longer delays all jobs behind it.
 //
-// A job takes its turn by its arrival plus Behind: a multiple of its expected length, or of how long it
-// has run already if that is more, and what its project's jobs before it are expected to take, up to a share of
-// its queue timeout. So a project that floods the server stands behind others, and jobs that come later than
-// that never overtake. Where lengths are heavy-tailed, a job that has run longer than expected will
-// go on for long (Nuyens and Wierman, The foreground-background queue, 2008).
+// Jobs are served in the order of their arrival time plus Behind. Behind grows with a job's expected
+// duration and with the work of its project that is already there, so a project that floods the server
+// yields to other projects. Behind is capped at a share of the queue timeout, so no job starves. A job
+// that has run longer than expected counts as that long: with heavy-tailed durations it will probably
+// run on for long (Nuyens and Wierman, The foreground-background queue, 2008).
 package order
 
 import (
@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// ageing is for how many seconds a job lets shorter ones pass, for each second
-	// that it is expected to take, or has taken.
+	// ageing is the number of seconds by which a job is put back for each second of
+	// its expected duration.
 	ageing = 10
-	// patience is the share of its queue timeout for which a job does so at most.
+	// patience is the maximum of Behind, as a share of the queue timeout.
 	patience = 0.9
-	// memory is how many of a project's last jobs count.
+	// memory is the number of jobs over which a mean duration is averaged.
 	memory = 30
-	// trust is how many jobs of a project count as much as those of all projects together.
+	// trust is the weight of the mean over all projects, in jobs of the project.
 	trust = 0.5
-	// maxProjects are remembered.
+	// maxProjects bounds the projects whose durations are remembered.
 	maxProjects = 1 << 16
-	// anyTimeout stands for no queue timeout.
+	// anyTimeout replaces a missing queue timeout.
 	anyTimeout = 4 * time.Minute
 )
 
-// Behind is how long after its arrival the turn of a job is that has run for so long. before is what the jobs of its project
-// are expected to take that were there when it came.
+// Behind returns the delay that is added to a job's arrival time to get its turn. expected is the job's expected duration,
+// run the time it has run so far, and before the expected duration of its project's jobs that were present at its arrival.
 func Behind(expected, run, before, queueTimeout time.Duration) time.Duration {
 	if queueTimeout <= 0 {
 		queueTimeout = anyTimeout
@@ -40,7 +40,7 @@ func Behind(expected, run, before, queueTimeout time.Duration) time.Duration {
 	return time.Duration(min(ageing*float64(max(expected, run))+float64(before), most))
 }
 
-// mean is a mean of logarithms of seconds: one very long job moves it little.
+// mean is a moving mean of the logarithms of durations in seconds, so one very long job changes it little.
 type mean struct{ jobs, log float64 }
 
 func (m mean) with(log float64) mean {
@@ -49,15 +49,15 @@ func (m mean) with(log float64) mean {
 	return m
 }
 
-// Lengths knows how long the jobs of each project take on cores. P names a project.
-// The zero value knows nothing.
+// Lengths learns the mean duration of each project's jobs, in core time. P identifies a
+// project. The zero value is ready to use.
 type Lengths[P comparable] struct {
 	all mean
-	// When young is full it becomes old, and what was old is forgotten.
+	// Two generations bound the memory: when young is full, it replaces old.
 	young, old map[P]mean
 }
 
-// Learn takes in a job that ended.
+// Learn adds the duration of a job that ended.
 func (l *Lengths[P]) Learn(project P, took time.Duration) {
 	log := math.Log(max(took, time.Millisecond).Seconds())
 	l.all = l.all.with(log)
@@ -74,12 +74,12 @@ func (l *Lengths[P]) of(project P) mean {
 	return l.old[project]
 }
 
-// Expected is how long a job of a project takes. told is what its sender says, or 0; it
-// counts for a project whose jobs are not known here.
-func (l *Lengths[P]) Expected(project P, told time.Duration) time.Duration {
+// Expected returns the expected duration of a project's next job. sent is the duration that
+// the sender expects, or 0; it is used only for a project without jobs so far.
+func (l *Lengths[P]) Expected(project P, sent time.Duration) time.Duration {
 	m := l.of(project)
-	if m.jobs == 0 && told > 0 {
-		return told
+	if m.jobs == 0 && sent > 0 {
+		return sent
 	}
 	if l.all.jobs == 0 {
 		return 0
