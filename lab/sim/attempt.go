@@ -27,7 +27,7 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	}
 }
 
-// refused is the end of a connection that timed out, or was refused.
+// refused handles a connection that was refused or timed out.
 func (w *world) refused(j *job) {
 	if j.ended {
 		return
@@ -39,8 +39,8 @@ func (w *world) refused(j *job) {
 	j.side.fail(w, j, f, Unserved)
 }
 
-// watch plans to look after a job when its time at a server is over. Nothing is
-// added to a look that is planned for no later instant.
+// watch schedules a timeout check for a job at a server, unless an earlier check is
+// already scheduled.
 func (w *world) watch(j *job) {
 	if due := max(w.now, j.due(w)); due < j.watched {
 		j.watched = due
@@ -48,14 +48,14 @@ func (w *world) watch(j *job) {
 	}
 }
 
-// timeout is when the time of a job at a server may be over.
+// timeout checks whether a timeout of a job at a server has passed, and ends the attempt if so.
 func (w *world) timeout(j *job) {
-	if w.now != j.watched { // an earlier one was planned since
+	if w.now != j.watched { // replaced by an earlier check
 		return
 	}
 	j.watched = never
 	s := j.server
-	if j.ended || s == nil { // the next attempt is watched anew
+	if j.ended || s == nil { // the next attempt schedules its own check
 		return
 	}
 	if j.due(w) > w.now {
@@ -68,7 +68,7 @@ func (w *world) timeout(j *job) {
 		w.finish(j, pool.Gone, Overrun)
 	case j.begun < 0 && w.now >= j.arrived+j.patience(w):
 		w.finish(j, pool.NotStarted, Expired)
-	case j.begun >= 0 && w.now >= after(j.begun, j.Timeouts.Evaluate): // the server says so in its answer
+	case j.begun >= 0 && w.now >= after(j.begun, j.Timeouts.Evaluate): // the server's own response reports the timeout
 		w.finish(j, pool.Answered, Overrun)
 	default:
 		left, _ := j.dispatch.TimeLeft(w.time(j.sent))
@@ -76,8 +76,8 @@ func (w *world) timeout(j *job) {
 	}
 }
 
-// due is when the time of a job at a server is over: that for the stream once its answer has begun, that for the
-// first byte before, and its patience before it runs.
+// due returns when a job at a server times out: by the stream timeout if its response has begun, by the first-byte
+// timeout if it runs, and by its queue timeout before that.
 func (j *job) due(w *world) time.Duration {
 	if j.answering >= 0 {
 		return after(j.answering, j.Timeouts.Stream)
@@ -89,7 +89,7 @@ func (j *job) due(w *world) time.Duration {
 	return min(j.sent+left, j.arrived+j.patience(w))
 }
 
-// after is when a job's own time of so many seconds is over; 0 is none.
+// after returns begin plus a timeout in seconds; the timeout 0 never passes.
 func after(begin time.Duration, bound float64) time.Duration {
 	if bound == 0 {
 		return never
@@ -97,12 +97,12 @@ func after(begin time.Duration, bound float64) time.Duration {
 	return begin + trace.Duration(bound)
 }
 
-// patience is how long a job waits to be run.
+// patience returns a job's queue timeout.
 func (j *job) patience(w *world) time.Duration {
 	return cmp.Or(trace.Duration(j.Timeouts.Queue), w.cfg.Sidecars.Wait)
 }
 
-// answered is the first byte of the answer.
+// answered handles the first byte of a job's response.
 func (w *world) answered(j *job) {
 	if j.answering >= 0 {
 		return
@@ -122,14 +122,14 @@ func (w *world) answered(j *job) {
 	j.assignment.Answered(w.time(w.now), true, hint)
 }
 
-// finish ends an attempt, and its job with it.
+// finish ends an attempt and its job.
 func (w *world) finish(j *job, attempt pool.Outcome, o Outcome) {
 	j.assignment.Done(w.time(w.now), attempt)
 	w.end(j, o)
 	j.side.serve(w)
 }
 
-// fail ends an attempt that failed. last is the job's outcome if no other attempt follows.
+// fail ends a failed attempt and retries the job if it can. last is the job's outcome if it cannot.
 func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 	if f.ConnectTimedOut {
 		j.assignment.Unreached(w.time(w.now))

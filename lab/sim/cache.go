@@ -3,7 +3,7 @@ package sim
 import "time"
 
 // cache holds joblets' results in a bounded number of bytes and evicts the oldest first (the thesis, 3.5). It also
-// remembers when projects came and went. So a listing of an earlier instant needs no copy.
+// records when each project was added and evicted, so a listing as of an earlier instant needs no copy.
 type cache struct {
 	limit, used int64
 	entries     map[key]int64
@@ -11,7 +11,7 @@ type cache struct {
 	listed      map[uint64]stay
 }
 
-// stay is when a project's data was last in the cache; out is never while it is there.
+// stay is the last period in which a project's data was cached; out is never while it still is.
 type stay struct {
 	version, bytes int64
 	in, out        time.Duration
@@ -28,7 +28,7 @@ func (c *cache) has(k key) bool {
 	return ok
 }
 
-// put keeps a result that is not there, and says how many it evicted for it.
+// put adds a result unless it is cached already, and returns the number of results it evicted.
 func (c *cache) put(k key, bytes int64, now time.Duration) (evicted int) {
 	if bytes > c.limit || c.has(k) {
 		return 0
@@ -52,7 +52,7 @@ func (c *cache) put(k key, bytes int64, now time.Duration) (evicted int) {
 	return evicted
 }
 
-// listing is the projects in the cache at one instant, a pool.CacheSet.
+// listing is the set of projects in the cache at one instant. It implements pool.CacheSet.
 type listing struct {
 	cache *cache
 	at    time.Duration
@@ -64,8 +64,8 @@ func (l *listing) Contains(project uint64) bool {
 	return ok && s.in <= l.at && l.at < s.out
 }
 
-// Bytes is the size of the project's data.
+// Bytes returns the size of the project's data.
 func (l *listing) Bytes(project uint64) float64 { return float64(l.cache.listed[project].bytes) }
 
-// Len is how many projects the cache has seen; nothing in a simulation needs the exact number of one instant.
+// Len returns the number of projects ever cached; no simulation needs the number at one instant.
 func (l *listing) Len() int { return len(l.cache.listed) }

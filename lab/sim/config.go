@@ -1,10 +1,10 @@
 // Package sim runs sidecars and modelled rule processing servers against a
 // trace, in simulated time: one loop and one heap of events, no goroutines.
 //
-// The sidecars are the real thing: internal/dispatch, internal/pool, pkg/selection and internal/overload are the code
-// that pilotfish runs. Only the servers, the network between and the passing of time are modelled. A server is the
-// executor of the thesis (3.4, 3.5): it has cores, a queue of joblets ordered by priority and then submission, and a
-// cache of results of bounded size that evicts the oldest. Equal joblets are computed once.
+// The sidecars run pilotfish's own code: internal/dispatch, internal/pool, pkg/selection and internal/overload. Only
+// servers, network and time are modelled. A server is the executor of the thesis (3.4, 3.5): it has cores, a queue of
+// joblets (tasks of jobs) ordered by priority and then submission, and a bounded cache of results that evicts the
+// oldest first. Equal joblets are computed once.
 package sim
 
 import (
@@ -19,69 +19,69 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is one run: the jobs, the fleet, the sidecars before it, and how they
-// choose. Start Fleet and Sidecars from their defaults.
+// Config describes one run: the jobs, the fleet, the sidecars in front of it and their
+// policies. Start from DefaultFleet and DefaultSidecars.
 type Config struct {
 	// Source yields the jobs in the order of their offsets; required.
 	Source iter.Seq[trace.Job]
 	// Observe is called once for each job that ends; required.
 	Observe func(*Result)
-	// Look is called every LookEvery with the upstreams as the first sidecar sees them; nil is not called.
+	// Look, if not nil, is called every LookEvery with the upstreams' states as known to the first sidecar.
 	Look      func(at time.Duration, states []pool.State)
 	LookEvery time.Duration
-	// Seed is that of every random stream of the run.
+	// Seed seeds all random streams of the run.
 	Seed uint64
-	// End stops the run; jobs that are not finished are not observed. 0 runs until the last job ends.
+	// End stops the run; unfinished jobs are not observed. 0 runs until the last job ends.
 	End time.Duration
-	// WarmUp is left out: jobs that arrive before it is over are not observed, and
-	// what servers do until then is not in the Totals.
+	// WarmUp is a period without measurement: jobs that arrive in it are not observed,
+	// and the servers' work in it is not in the Totals.
 	WarmUp time.Duration
 
 	// Policy chooses upstreams; required.
 	Policy selection.Policy
-	// Detector makes what says how much an upstream may take; required.
+	// Detector creates the overload detector of an upstream; required.
 	Detector func() overload.Detector
 
 	Fleet    Fleet
 	Sidecars Sidecars
 }
 
-// Sidecars is how the sidecars are set up.
+// Sidecars configures the sidecars.
 type Sidecars struct {
 	Count int `yaml:"count"`
-	// Interval is the time between two reports of one upstream to one sidecar.
+	// Interval is the time between two polls of one upstream by one sidecar.
 	Interval time.Duration `yaml:"interval"`
-	// Lag is how long a report takes to arrive. Together makes all sidecars see
-	// the same reports, as those of one Prometheus server.
+	// Lag is the delay of a report. Together gives all sidecars the same reports, as
+	// with one Prometheus server.
 	Lag      time.Duration `yaml:"-"`
 	Together bool          `yaml:"-"`
-	// Hints turns on the load hint on answers.
+	// Hints turns on the load hints in responses.
 	Hints bool `yaml:"hints"`
-	// Untold tells upstreams nothing of how long jobs take, and Unpolled asks them nothing.
+	// Untold sends upstreams no expected durations of jobs. Unpolled turns polling off.
 	Untold   bool `yaml:"-"`
 	Unpolled bool `yaml:"-"`
-	// OneKey tells sidecars a job's project alone, whatever else it needs.
+	// OneKey gives sidecars only a job's project, not the other data that the job needs.
 	OneKey bool `yaml:"one_key"`
 	// Attempts and Budget are as in dispatch.RetrySettings.
 	Attempts int `yaml:"-"`
-	// CountTimeouts makes a connection that takes too long fail like an attempt that was sent:
-	// it counts, and opens no breaker at once, as in the thesis's system.
+	// CountTimeouts treats a connect timeout as a failed attempt, as the thesis's system does: it
+	// counts towards Attempts, and one timeout alone opens no breaker.
 	CountTimeouts bool                 `yaml:"count_timeouts"`
 	Budget        float64              `yaml:"budget"`
 	Breaker       pool.BreakerSettings `yaml:"breaker"`
 	// Projects is as in the sidecar's own configuration.
 	Projects dispatch.ProjectSettings `yaml:"-"`
-	// Leave is how long a person waits for the first byte of a high job; 0 is as long as the job may. Again is how often
-	// the job is sent again then.
+	// Leave is the time a person waits for the first byte of a high-priority job before cancelling it; 0 never cancels.
+	// Again is the maximum number of times a person resubmits the job.
 	Leave time.Duration `yaml:"leave"`
 	Again int           `yaml:"again"`
-	// Hedge sends a copy of each job to an upstream that is idle, if there is one.
+	// Hedge sends a copy of each job to an idle upstream, if there is one.
 	Hedge bool `yaml:"hedge"`
-	// Wait bounds the wait of jobs that do not say how long they wait.
+	// Wait is the queue timeout of jobs that do not have one.
 	Wait time.Duration `yaml:"-"`
 }
 
-// DefaultSidecars is the thesis's one scheduler, with the sidecar's own retries.
+// DefaultSidecars returns a single sidecar, like the thesis's scheduler, with pilotfish's default retries.
 func DefaultSidecars() Sidecars {
 	retry := dispatch.DefaultRetry()
 	return Sidecars{
@@ -94,10 +94,10 @@ func DefaultSidecars() Sidecars {
 	}
 }
 
-// maxAgain bounds how often a person sends a job again.
+// maxAgain is the upper bound of Sidecars.Again.
 const maxAgain = 100
 
-// Check refuses nonsense.
+// Check adds invalid values to f.
 func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
 	f.Positive("interval", v.Interval)

@@ -6,35 +6,36 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// FaultKind is what is wrong with an upstream.
+// FaultKind is the kind of a simulated fault.
 type FaultKind string
 
 const (
-	// hung: it accepts connections and answers nothing. What runs there stands still, and it does not report.
+	// hung: the upstream accepts connections but sends no responses and no reports. Its joblets stop.
 	hung FaultKind = "hung"
-	// slow: joblets that begin last Factor times as long.
+	// slow: joblets that start during the fault take Factor times as long.
 	slow FaultKind = "slow"
-	// failing: it answers each job with an error at once, and looks idle.
+	// failing: the upstream responds to each job with an error at once, and so looks idle.
 	failing FaultKind = "failing"
 )
 
-// Fault is what one upstream suffers for a time.
+// Fault is a temporary fault of one upstream.
 type Fault struct {
 	Kind     FaultKind
-	Upstream int // its number
-	// At is when it begins, For how long it lasts.
+	Upstream int // index of the upstream
+	// At is the start of the fault, For its duration.
 	At, For time.Duration
-	// Factor is how many times as long joblets last when slow.
+	// Factor multiplies the duration of joblets if the fault is slow.
 	Factor float64
 }
 
-// suffers says whether a server has a kind of fault now.
+// suffers reports whether a server has this kind of fault now.
 func (s *server) suffers(kind FaultKind, now time.Duration) bool {
 	f := s.fault
 	return f != nil && f.Kind == kind && now >= f.At && now < f.At+f.For
 }
 
-// ends is when a joblet ends that begins now, on a server that does not hang: if it hangs before, so much later.
+// ends returns the end of a joblet that starts now on a server that is not hung. If the server will hang during the
+// joblet, the end is later by the duration of the fault.
 func (s *server) ends(now time.Duration, b *joblet) time.Duration {
 	factor := 1.0
 	if s.suffers(slow, now) {
@@ -47,7 +48,7 @@ func (s *server) ends(now time.Duration, b *joblet) time.Duration {
 	return now + takes
 }
 
-// resume lets a server that stood still take up the jobs that came meanwhile.
+// resume starts the jobs that arrived while the server was hung.
 func (s *server) resume(w *world) {
 	held := s.held
 	s.held = nil
@@ -57,10 +58,10 @@ func (s *server) resume(w *world) {
 	s.dispatch(w)
 }
 
-// instant is how long the shortest answer takes.
+// instant is the time to refuse a connection or to respond with an error.
 const instant = time.Millisecond
 
-// fails answers a job with an error.
+// fails responds to a job with an error.
 func (s *server) fails(w *world, j *job) {
 	if j.ended {
 		return

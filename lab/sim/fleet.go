@@ -6,53 +6,53 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// The largest numbers that make sense; they bound memory.
+// Upper bounds of settings; they bound memory.
 const (
 	maxUpstreams = 10_000
 	maxSidecars  = 100_000
 	maxCores     = 1 << 16
 )
 
-// The orders in which joblets of equal priority may run.
+// Values of Fleet.Order, the service order of joblets of equal priority.
 const arrival, expected, known = "arrival", "expected", "known"
 
-// Fleet is the modelled upstreams.
+// Fleet configures the modelled upstreams.
 type Fleet struct {
-	// Upstreams is how many there are.
+	// Upstreams is the number of upstreams.
 	Upstreams int `yaml:"upstreams"`
-	// Cores and Cache are of each upstream.
+	// Cores and Cache are the cores and the cache size of each upstream.
 	Cores int `yaml:"cores"`
-	// Secretive leaves it to sidecars to find out how many cores there are.
+	// Secretive hides the number of cores from sidecars, which must estimate it.
 	Secretive bool          `yaml:"-"`
 	Cache     settings.Size `yaml:"cache"`
-	// Backlog is how many stalled joblets keep an upstream from accepting connections; with 0 no number does.
+	// Backlog is the number of stalled joblets above which an upstream accepts no connections; 0 means no limit.
 	Backlog int `yaml:"backlog"`
-	// Order says which of the joblets of equal priority goes first: that of the job that came first (arrival), or
-	// that is expected to be short (expected), as at the reference server, or that is (known), as no server can tell.
+	// Order is the service order of joblets of equal priority: first come, first served (arrival); shortest expected
+	// job first, as at the reference server (expected); or shortest job first with perfect knowledge (known).
 	Order string `yaml:"order"`
-	// Links is what fetches pass. Without any, they hold cores instead.
+	// Links models the bandwidth of fetches. With the zero value, fetches occupy cores instead.
 	Links Links `yaml:"links"`
 
-	// Unlike is upstreams that differ, Fault what goes wrong with one; nil is nothing.
+	// Unlike makes some upstreams different from the rest. Fault is a fault of one upstream; nil means none.
 	Unlike Unlike `yaml:"-"`
 	Fault  *Fault `yaml:"-"`
-	// Stops is when upstreams stop.
+	// Stops schedules restarts of upstreams.
 	Stops Stops `yaml:"stops"`
 }
 
-// Links is the bytes a second that fetches pass at each upstream, and at what all upstreams
-// share, such as a disk or a network. With 0 there is no bound. A fetch that passes links holds no core.
+// Links is the bandwidth of fetches in bytes per second: of each upstream, and of what all upstreams share,
+// such as a disk or a network. 0 means no bound. A fetch over links occupies no core.
 type Links struct {
 	Upstream settings.Size `yaml:"upstream"`
 	Shared   settings.Size `yaml:"shared"`
 }
 
-// DefaultFleet is the thesis's.
+// DefaultFleet returns the fleet of the thesis.
 func DefaultFleet() Fleet {
 	return Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30, Order: arrival}
 }
 
-// Check refuses nonsense.
+// Check adds invalid values to f.
 func (v Fleet) Check(f *settings.Faults) {
 	f.Within("upstreams", v.Upstreams, 1, maxUpstreams)
 	f.Within("cores", v.Cores, 1, maxCores)
@@ -64,14 +64,15 @@ func (v Fleet) Check(f *settings.Faults) {
 	v.Stops.check(f.In("stops"), v.Upstreams)
 }
 
-// Unlike is the first upstreams of a fleet, where they differ from the rest.
+// Unlike gives the first upstreams of a fleet other cores than the rest.
 type Unlike struct {
-	// Upstreams is how many they are, Cores how many each has, Speed how many times as fast their cores are.
+	// Upstreams is the number of these upstreams, Cores the number of cores of each, Speed the speed of their
+	// cores as a multiple of the others' speed.
 	Upstreams, Cores int
 	Speed            float64
 }
 
-// Addresses are those of the upstreams.
+// Addresses returns the addresses of the upstreams.
 func (v Fleet) Addresses() (all []string) {
 	for i := range v.Upstreams {
 		all = append(all, fmt.Sprintf("rps-%02d:80", i))
@@ -79,7 +80,7 @@ func (v Fleet) Addresses() (all []string) {
 	return all
 }
 
-// newServers makes the fleet.
+// newServers creates the servers of the fleet.
 func (w *world) newServers() {
 	c := &w.cfg.Fleet
 	for i, address := range c.Addresses() {
@@ -99,8 +100,8 @@ func (w *world) newServers() {
 	}
 }
 
-// told is how many cores it tells; 0 is none.
-func (s *server) told() int {
+// reportedCores returns the number of cores that the server reports; 0 if it hides them.
+func (s *server) reportedCores() int {
 	if s.fleet.Secretive {
 		return 0
 	}

@@ -6,22 +6,22 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// gate is the twin of internal/breaker's gate without a clock, so that the simulator has its own
-// time: once open, it lets the next job through, since the pool asks only when the open time is over.
+// gate is a circuit breaker that behaves like internal/breaker's but has no clock, so it works in simulated time. When
+// open, it lets the next job through as a probe: the pool sends it a job only after the open time has passed.
 type gate struct {
-	trips func(inARow int) bool
-	row   int // failures
-	epoch int // counts changes of open and half
+	trips func(inARow int) bool // whether this many consecutive failures open the breaker
+	row   int                   // consecutive failures
+	epoch int                   // number of state changes
 	open  bool
-	half  bool // one job was let through, and its verdict is not there
+	half  bool // half open: a probe is in flight
 }
 
 func newGate(trips func(inARow int) bool) pool.Gate { return (&gate{trips: trips}).allow }
 
-// allow is the pool.Gate.
+// allow implements pool.Gate.
 func (g *gate) allow() (done func(error), err error) {
 	if g.half {
-		return nil, errors.New("the breaker is half open, and its job is under way")
+		return nil, errors.New("the breaker is half open, and its probe is in flight")
 	}
 	if g.open {
 		g.turn(false, true)
@@ -29,7 +29,7 @@ func (g *gate) allow() (done func(error), err error) {
 	epoch := g.epoch
 	return func(err error) {
 		switch {
-		case epoch != g.epoch: // the verdict is older than the state
+		case epoch != g.epoch: // the job started before the last state change: ignore its result
 		case err == nil && g.half:
 			g.turn(false, false)
 		case err == nil:

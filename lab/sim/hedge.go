@@ -5,11 +5,11 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Hedged requests, as Laedge sends them (Primorac et al. 2021; the thesis, 5.3): while an upstream is idle enough, a copy of
-// a job goes there too, and the one that ends first is the job. The other is withdrawn. What a copy has begun runs on to the end
-// of its joblet.
+// Hedged requests, as in Laedge (Primorac et al. 2021; the thesis, 5.3): if another upstream is idle, a copy of the job is sent
+// there. The copy that ends first gives the result, and the other copy is cancelled. A joblet that a cancelled copy has started
+// runs to its end.
 
-// hedge sends a copy of a job that was just sent, if another upstream has a free core and no queue.
+// hedge sends a copy of a job that was just sent to another upstream with a free core and no queue, if there is one.
 func (w *world) hedge(j *job) {
 	if !w.cfg.Sidecars.Hedge || j.ended || j.Prefetch || j.server == nil || j.twin != nil {
 		return
@@ -33,14 +33,14 @@ func (w *world) hedge(j *job) {
 	w.attempt(twin, dispatch.Grant{Assignment: a, ConnectTimeout: dispatch.DefaultRetry().ConnectTimeout})
 }
 
-// drop withdraws a copy, or the job that a copy takes the place of.
+// drop cancels one of the two copies of a hedged job.
 func (w *world) drop(j *job, o pool.Outcome) {
 	j.ended = true
 	j.twin.twin, j.twin = nil, nil
 	w.withdraw(j, o)
 }
 
-// withdraw ends the attempt of a job, if one is under way.
+// withdraw ends the running attempt of a job, if there is one.
 func (w *world) withdraw(j *job, o pool.Outcome) {
 	if j.server != nil && j.server.holds(j) {
 		j.server.abandon(j)
@@ -50,7 +50,7 @@ func (w *world) withdraw(j *job, o pool.Outcome) {
 	}
 }
 
-// survives lets the copy of a job whose attempt failed go on as the job, and reports whether there is one.
+// survives reports whether a job whose attempt failed has another copy. If so, the other copy replaces the job.
 func (w *world) survives(j *job, o pool.Outcome) bool {
 	twin := j.twin
 	if twin == nil {

@@ -5,10 +5,11 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// People who leave: a person whose job has no response after some seconds gives it up, and sends it again, some times (N. J. Turner's
-// thesis, 2.4 and 4.5). What the first job has begun runs on to the end of its joblet. The wait counts from the first time.
+// Impatient people: a person whose job has no response after Sidecars.Leave cancels it and submits it again, up to Sidecars.Again
+// times (N. J. Turner's thesis, 2.4 and 4.5). A joblet that the cancelled job has started runs to its end. The measured wait counts
+// from the first submission.
 
-// lose plans that the person of a job loses patience.
+// lose schedules the cancellation of a job by its impatient person.
 func (w *world) lose(j *job) {
 	c := &w.cfg.Sidecars
 	if c.Leave == 0 || j.Priority != selection.High || j.Prefetch {

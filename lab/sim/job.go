@@ -13,39 +13,39 @@ import (
 type job struct {
 	trace.Job
 	number  int64  // line of the trace, from 1
-	project uint64 // by which policies know it
+	project uint64 // hash of the project
 
 	arrived  time.Duration // at the sidecar
 	side     *sidecar
 	dispatch *dispatch.Job
 	attempts int
-	tries    int           // how often its person sent it before
-	earlier  time.Duration // how long that person has waited before
-	last     Outcome       // of the job, if no other attempt follows
-	twin     *job          // its copy at another upstream, or what it is a copy of
+	tries    int           // earlier submissions by the same person
+	earlier  time.Duration // wait for the earlier submissions
+	last     Outcome       // outcome of the job if no other attempt follows
+	twin     *job          // the other copy of a hedged job
 
-	// The attempt under way.
+	// The current attempt.
 	assignment *pool.Assignment
-	sent       time.Duration // when it began
-	answering  time.Duration // when its answer began; negative before
-	watched    time.Duration // when a timeout is planned; never if none is
+	sent       time.Duration // start of the attempt
+	answering  time.Duration // start of the response; negative before
+	watched    time.Duration // time of the scheduled timeout check; never if there is none
 
 	// At the server.
 	server   *server
 	seq      uint64
-	expected time.Duration // how long it will run
-	before   time.Duration // how long those of its project that were there
-	turn     time.Duration // its place among the jobs of its priority
-	worked   time.Duration // how long the joblets that it needed ran
-	ran      time.Duration // the part of it in which this job was there
-	joined   time.Duration // when it came to its joblet
+	expected time.Duration // expected duration
+	before   time.Duration // expected duration of the project's jobs that were present at arrival
+	turn     time.Duration // sort key among the jobs of its priority
+	worked   time.Duration // total duration of the joblets it used
+	ran      time.Duration // the part of worked during which this job was present
+	joined   time.Duration // when it joined its current joblet
 	phase    phase
-	needed   int // of Needs that it has got, while it fetches
+	needed   int // number of Needs fetched so far
 	on       *joblet
 	received time.Duration
-	begun    time.Duration // negative until its first joblet runs
-	fetches  bool          // it was the first to need its project's data, which was not cached
-	cold     bool          // the data was not cached: it, or a job before it, fetches
+	begun    time.Duration // start of its first joblet; negative before
+	fetches  bool          // it caused the fetch of its project's data
+	cold     bool          // the data was not cached: this job or an earlier one fetches it
 	ended    bool
 }
 
@@ -56,7 +56,7 @@ func newJob(t *trace.Job, number int64) *job {
 	}
 }
 
-// parts are what the sidecar is told of a job's data; nil is the project alone.
+// parts returns the parts of a job's data for the sidecar; nil means the project alone.
 func (j *job) parts() *intake.Parts {
 	if len(j.Needs) == 0 {
 		return nil

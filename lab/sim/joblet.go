@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// phase is a job's place in the chain of its joblets (the thesis, 3.4).
+// phase is a job's current step in its chain of joblets (the thesis, 3.4).
 type phase uint8
 
 const (
@@ -22,32 +22,32 @@ const (
 	finished
 )
 
-// key names a joblet's result: equal keys are computed once.
+// key identifies a joblet's result. Joblets with equal keys are computed once.
 type key struct {
 	project uint64
 	version int64
 	shared  string
-	number  int64 // of the job, where the result is nobody else's
+	number  int64 // of the job, if its result is not shared; otherwise 0
 	phase   phase
 }
 
-// joblet is one piece of work on one core, for one or more jobs. A fetch may pass links instead.
+// joblet is one piece of work on one core for one or more jobs. A fetch can use links instead of a core.
 type joblet struct {
 	key      key
 	server   *server
-	epoch    int // of the server's life that it belongs to
+	epoch    int // the server's epoch at its creation
 	priority selection.Priority
-	turn     time.Duration // the first of its jobs'
+	turn     time.Duration // the earliest turn of its jobs
 	seq      uint64        // submission order of its first job
 	work     time.Duration
 	bytes    int64
 	jobs     []*job
-	since    time.Duration // while it runs
+	since    time.Duration // start, if running
 	running  bool
 }
 
-// joblet names the work of the job's phase. A project's data and its shared rules are what jobs have in common (the
-// thesis, figure 2); the rules of one channel and the answer are the job's own.
+// joblet returns the work of the job's current phase. Jobs of a project share the project's data and its shared rules
+// (the thesis, figure 2); the rules of one channel and the response belong to one job.
 func (j *job) joblet() (k key, work time.Duration, bytes int64) {
 	k = key{project: j.project, version: j.Version, phase: j.phase}
 	switch j.phase {
@@ -68,7 +68,7 @@ func (j *job) joblet() (k key, work time.Duration, bytes int64) {
 	return k, trace.Duration(j.Output), 0
 }
 
-// next goes on to the job's next joblet.
+// next moves to the job's next joblet.
 func (j *job) next() {
 	if j.phase == feedSource && j.needed < len(j.Needs) {
 		j.needed++
@@ -77,16 +77,16 @@ func (j *job) next() {
 	j.phase++
 }
 
-// onCore reports whether a joblet holds a core while it runs.
+// onCore reports whether a joblet occupies a core while it runs.
 func (s *server) onCore(b *joblet) bool {
 	return b.key.phase != feedSource || s.fleet.Links == (Links{})
 }
 
-// link passes the data of one fetch after the other. What it passes, it passes whole, even where a
-// server died meanwhile.
+// link transfers the data of one fetch at a time. A transfer is always completed, even if its server
+// has stopped.
 type link struct{ free time.Duration }
 
-// pass is when data that comes now has passed.
+// pass returns the end of a transfer that is queued now.
 func (l *link) pass(now time.Duration, bytes int64, perSecond settings.Size) time.Duration {
 	if perSecond > 0 {
 		l.free = max(l.free, now) + trace.Duration(float64(bytes)/float64(perSecond))
@@ -94,8 +94,8 @@ func (l *link) pass(now time.Duration, bytes int64, perSecond settings.Size) tim
 	return l.free
 }
 
-// begin runs a joblet, on a core that is free if it needs one. A fetch that passes links takes as
-// long as the slowest of them, and no less than alone.
+// begin starts a joblet; if it needs a core, one must be free. A fetch over links ends with the slowest
+// link, but not before the fetch's own duration has passed.
 func (s *server) begin(w *world, b *joblet) {
 	b.running = true
 	b.since = w.now
@@ -113,11 +113,11 @@ func (s *server) begin(w *world, b *joblet) {
 	w.events.Add(ends, rankFinish, func() { b.end(w) })
 }
 
-// end ends a joblet: its result is cached and its jobs go on.
+// end ends a joblet: it caches the result and advances the joblet's jobs.
 func (b *joblet) end(w *world) {
 	s := b.server
 	if b.epoch != s.epoch {
-		return // the server died meanwhile
+		return // the server has stopped since
 	}
 	s.account(w.now)
 	if s.onCore(b) {
@@ -137,10 +137,10 @@ func (b *joblet) end(w *world) {
 	s.dispatch(w)
 }
 
-// jobletQueue is joblets by priority, then turn, then submission.
+// jobletQueue is sorted by priority, then turn, then submission order.
 type jobletQueue []*joblet
 
-// place is where a joblet stands, or would.
+// place returns the index of a joblet, or the index at which to insert it.
 func (q jobletQueue) place(b *joblet) int {
 	at, _ := slices.BinarySearchFunc(q, b, func(a, b *joblet) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.turn, b.turn), cmp.Compare(a.seq, b.seq))

@@ -7,30 +7,30 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// poll is the polling of one server by one sidecar, or by all together. It keeps
-// the pace of internal/report: after a poll that failed the next ones come soon.
+// poll polls one server for one sidecar, or for all sidecars together. It has the
+// schedule of internal/report: a failed poll is followed by a few quick checks.
 type poll struct {
 	sides  []*sidecar
 	server *server
 	seen   seen
 
-	due      time.Duration // when the next poll begins; never while one is under way
-	check    bool          // the next one comes soon, and has less time
-	again    bool          // ask again when the one under way is over
-	failed   int           // in a row
-	reported bool
+	due      time.Duration // start of the next poll; never while a poll is running
+	check    bool          // the next poll is a check, with a shorter timeout
+	again    bool          // poll again as soon as the running poll has ended
+	failed   int           // consecutive failed polls
+	reported bool          // a poll has succeeded
 }
 
 // seen is a server's counters at the last poll.
 type seen struct {
-	life int // of the server, to which the counters belong
+	life int // the server's epoch to which the counters belong
 	counters
 }
 
 const (
-	pollTime  = 2 * time.Second // how long a poll may take
-	checkTime = time.Second     // how long a check may take, and how long after a failed poll it begins
-	maxChecks = 3               // in a row
+	pollTime  = 2 * time.Second // timeout of a poll
+	checkTime = time.Second     // timeout of a check, and the time from a failed poll to the check
+	maxChecks = 3               // maximum of consecutive checks
 )
 
 func (w *world) startPolls() {
@@ -50,7 +50,7 @@ func (w *world) startPolls() {
 	}
 }
 
-// plan makes the next poll begin at an instant, instead of when it was planned before.
+// plan schedules the next poll, which replaces the one scheduled before.
 func (p *poll) plan(w *world, at time.Duration, check bool) {
 	if w.cfg.Sidecars.Unpolled {
 		return
@@ -59,7 +59,7 @@ func (p *poll) plan(w *world, at time.Duration, check bool) {
 	w.events.Add(at, rankReport, func() { p.begin(w) })
 }
 
-// begin polls a server and plans the next poll.
+// begin polls a server and schedules the next poll.
 func (p *poll) begin(w *world) {
 	if w.now != p.due || w.over() {
 		return
@@ -82,7 +82,7 @@ func (p *poll) begin(w *world) {
 	}
 }
 
-// silence is after how long a poll that begins now has failed; 0 if the server answers.
+// silence returns the time after which a poll that starts now fails; 0 if the server responds.
 func (s *server) silence(w *world, check bool) time.Duration {
 	switch {
 	case s.up && !s.suffers(hung, w.now):
@@ -93,7 +93,7 @@ func (s *server) silence(w *world, check bool) time.Duration {
 	return pollTime
 }
 
-// reply is the answer to a poll.
+// reply delivers a report to the sidecars.
 func (p *poll) reply(w *world, r pool.Report) {
 	for _, side := range p.sides {
 		w.totals.Reports++
@@ -102,7 +102,7 @@ func (p *poll) reply(w *world, r pool.Report) {
 	}
 }
 
-// fail is the end of a poll that failed. normal is when the next poll begins that is no check.
+// fail handles a failed poll. normal is the start of the next regular poll.
 func (p *poll) fail(w *world, began, normal time.Duration) {
 	for _, side := range p.sides {
 		side.pool.ReportFailed(w.time(w.now), p.server.address, pool.ErrNoResponse)
@@ -120,8 +120,8 @@ func (p *poll) fail(w *world, began, normal time.Duration) {
 	p.again = false
 }
 
-// askEarly polls the servers at once that the pool wants to hear from. Sidecars
-// that have the reports of one Prometheus server cannot.
+// askEarly polls at once the servers whose reports the pool needs early. It does nothing if
+// all sidecars share the reports of one Prometheus server.
 func (s *sidecar) askEarly(w *world) {
 	for _, address := range s.pool.Ask() {
 		switch p := &s.polls[w.byName[address]]; {

@@ -16,22 +16,22 @@ type server struct {
 	fleet   *Fleet
 	address string
 	cores   int
-	speed   float64 // how many times as fast as others
+	speed   float64 // relative speed of the cores
 	fault   *Fault
-	held    []*job // that came while it stood still
+	held    []*job // jobs that arrived while the server was hung
 	up      bool
-	epoch   int // counts its lives, so that events of an earlier one are void
+	epoch   int // number of starts and stops; events of an earlier epoch are ignored
 	drain   bool
-	stopsAt time.Duration // the end of its life that is known; 0 is none
+	stopsAt time.Duration // announced time of the next stop; 0 means none
 
-	busy    int
+	busy    int // busy cores
 	link    link
-	queue   jobletQueue           // of those that are stalled
+	queue   jobletQueue           // stalled joblets
 	lengths order.Lengths[uint64] // by project
-	shared  map[key]*joblet       // queued or running
+	shared  map[key]*joblet       // queued and running joblets
 	cache   cache
 	seq     uint64
-	present []*job // received and not finished, in no order that matters
+	present []*job // jobs received and not finished; the order is irrelevant
 
 	counters
 	fetches     int
@@ -40,11 +40,11 @@ type server struct {
 	coreSeconds float64
 }
 
-// counters count the jobs of one life of a server. Sums are in seconds.
+// counters count the jobs of a server since it started.
 type counters struct {
 	begun             int     // jobs that started to execute
-	completed, failed int     // jobs that ended, and those of them that failed
-	waitSum           float64 // of the jobs that began
+	completed, failed int     // jobs that ended, and how many of them failed
+	waitSum           float64 // total queue time of the jobs that started, in seconds
 }
 
 // boot starts the server with an empty cache.
@@ -60,18 +60,18 @@ func (s *server) boot(now time.Duration) {
 	s.touched = now
 }
 
-// receive takes a job in, and starts what can start.
+// receive adds a job and starts the joblets that can start.
 func (s *server) receive(w *world, j *job) {
 	s.seq++
 	j.seq = s.seq
 	j.received = w.now
 	j.server = s
 	j.phase, j.needed = feedSource, 0
-	told := trace.Duration(j.assignment.Expected)
+	sent := trace.Duration(j.assignment.Expected)
 	if w.cfg.Sidecars.Untold {
-		told = 0
+		sent = 0
 	}
-	j.expected = s.lengths.Expected(j.project, told)
+	j.expected = s.lengths.Expected(j.project, sent)
 	j.worked, j.ran, j.before = 0, 0, s.open(j.project)
 	s.present = append(s.present, j)
 	if s.suffers(hung, w.now) {
@@ -82,7 +82,7 @@ func (s *server) receive(w *world, j *job) {
 	s.dispatch(w)
 }
 
-// open is how long the jobs of a project that are present are expected to run.
+// open returns the total expected duration of the present jobs of a project.
 func (s *server) open(project uint64) (sum time.Duration) {
 	for _, j := range s.present {
 		if j.project == project {
@@ -92,7 +92,7 @@ func (s *server) open(project uint64) (sum time.Duration) {
 	return sum
 }
 
-// turn is the place that a job takes now among those of its priority.
+// turn returns a job's current sort key among the jobs of its priority.
 func (s *server) turn(j *job) time.Duration {
 	switch s.fleet.Order {
 	case expected:
@@ -103,7 +103,7 @@ func (s *server) turn(j *job) time.Duration {
 	return j.received
 }
 
-// left is for how long a job will need a core from now on.
+// left returns the core time that a job still needs.
 func (s *server) left(j job) (sum time.Duration) {
 	for ; j.phase < finished; j.next() {
 		if k, work, _ := j.joblet(); !s.cache.has(k) {
@@ -113,7 +113,7 @@ func (s *server) left(j job) (sum time.Duration) {
 	return sum
 }
 
-// advance moves a job past everything that is cached, to its next joblet or its end.
+// advance skips the joblets whose results are cached, and submits the job's next joblet or ends the job.
 func (s *server) advance(w *world, j *job) {
 	for ; j.phase < finished; j.next() {
 		k, work, bytes := j.joblet()
@@ -127,9 +127,9 @@ func (s *server) advance(w *world, j *job) {
 		return
 	}
 	if j.begun < 0 {
-		j.begun = w.now // everything was cached
+		j.begun = w.now // all results were cached
 	}
-	w.answered(j) // while it still counts as one of the server's
+	w.answered(j) // before leave: the load hint includes this job
 	s.leave(j)
 	if !j.Prefetch && j.worked > 0 {
 		s.lengths.Learn(j.project, j.worked)
@@ -138,7 +138,7 @@ func (s *server) advance(w *world, j *job) {
 	w.finish(j, pool.Answered, Done)
 }
 
-// submit joins an equal joblet that is queued or running, or queues a new one.
+// submit adds the job to an equal joblet that is queued or running, or queues a new joblet.
 func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64) {
 	j.turn = s.turn(j)
 	j.cold = j.cold || k.phase == feedSource
@@ -158,7 +158,7 @@ func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64
 	switch {
 	case b.running:
 		s.begins(w, j)
-	case j.turn < b.turn || j.Priority > b.priority: // it pulls the joblet it needs forward
+	case j.turn < b.turn || j.Priority > b.priority: // move the joblet forward in the queue
 		s.queue.remove(b)
 		b.turn, b.priority = min(b.turn, j.turn), max(b.priority, j.Priority)
 		s.queue.push(b)
@@ -177,7 +177,7 @@ func (s *server) dispatch(w *world) {
 	}
 }
 
-// abandon takes a job out before its end. A joblet that no other job needs goes with it, unless it runs already.
+// abandon removes a job before its end, and its queued joblet if no other job needs it. A running joblet is not stopped.
 func (s *server) abandon(j *job) {
 	is := func(other *job) bool { return other == j }
 	if b := j.on; b != nil {
@@ -192,7 +192,7 @@ func (s *server) abandon(j *job) {
 	s.leave(j)
 }
 
-// holds reports whether a job is there.
+// holds reports whether a job is present.
 func (s *server) holds(j *job) bool { return slices.Contains(s.present, j) }
 
 func (s *server) leave(j *job) {
@@ -201,7 +201,7 @@ func (s *server) leave(j *job) {
 	s.present = s.present[:last]
 }
 
-// begins notes that a job begins, unless it had begun before.
+// begins records the start of a job's execution, once.
 func (s *server) begins(w *world, j *job) {
 	if j.begun >= 0 {
 		return
@@ -216,11 +216,11 @@ func (s *server) account(now time.Duration) {
 	s.touched = now
 }
 
-// report is what the server says of itself now. before is what the poller remembers of its last poll.
+// report returns the server's report. before holds the counters of the poller's last poll, and is updated.
 func (s *server) report(w *world, before *seen) pool.Report {
 	r := pool.Report{
 		At:        w.time(w.now),
-		Cores:     s.told(),
+		Cores:     s.reportedCores(),
 		CoresBusy: float64(s.busy),
 		Completed: float64(s.completed),
 		Failed:    float64(s.failed),
@@ -238,7 +238,7 @@ func (s *server) report(w *world, before *seen) pool.Report {
 	return r
 }
 
-// load is the jobs that run and the joblets that are stalled.
+// load returns the numbers of running jobs and of stalled joblets.
 func (s *server) load() (running, stalled [selection.Priorities]float64) {
 	for _, j := range s.present {
 		if j.on == nil || j.on.running {

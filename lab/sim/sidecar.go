@@ -15,18 +15,18 @@ import (
 type sidecar struct {
 	pool     *pool.Pool
 	dispatch *dispatch.Dispatcher
-	jobs     map[*dispatch.Job]*job // that have not ended
+	jobs     map[*dispatch.Job]*job // jobs that have not ended
 	polls    []poll                 // by server
-	serving  bool                   // serve runs: a job that ends within it must not run it again
+	serving  bool                   // serve is running; a job that ends within it must not call it again
 }
 
-// The random streams of a sidecar, beside those of the world.
+// The first numbers of the sidecars' random streams.
 const (
 	poolStream     = 1000 // plus the sidecar's number
 	dispatchStream = 2 << 32
 )
 
-// ownPolicy is a policy of which each of several sidecars needs its own, because it remembers jobs or shares something out.
+// ownPolicy is a policy with state, of which each sidecar needs its own copy.
 type ownPolicy interface {
 	ForSidecar(sidecars int) selection.Policy
 }
@@ -44,14 +44,14 @@ func newSidecar(w *world, number int) *sidecar {
 		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
 		Gate:     newGate,
 		Rand:     stream(poolStream),
-		Hold:     -1, // a job that loses patience is no refusal
+		Hold:     -1, // do not treat cancelled jobs as refusals of the upstream
 	})
 	retry := dispatch.DefaultRetry()
 	retry.Attempts, retry.Budget = cfg.Attempts, cfg.Budget
 	s.dispatch, refused = dispatch.New(dispatch.Config{
 		Pool: s.pool, Rand: stream(dispatchStream),
 		Retry: retry, Projects: cfg.Projects,
-		// As long as the day is: the experiments shed nothing.
+		// Practically unbounded: the experiments shed no jobs.
 		Queue: dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 	})
 	if err := cmp.Or(err, refused); err != nil {
@@ -60,7 +60,7 @@ func newSidecar(w *world, number int) *sidecar {
 	return s
 }
 
-// submit takes in a job.
+// submit submits a job to the sidecar.
 func (s *sidecar) submit(w *world, j *job) {
 	j.side, j.arrived = s, w.now
 	r := dispatch.Request{
@@ -78,14 +78,14 @@ func (s *sidecar) submit(w *world, j *job) {
 	s.claim(w, j)
 }
 
-// Withdraw implements dispatch.Withdrawer: an attempt can be withdrawn at once, and reconsider does it.
+// Withdraw implements dispatch.Withdrawer. It only reports success: reconsider withdraws the attempt.
 func (*job) Withdraw() bool { return true }
 
-// reconsider moves the jobs that wait at a suspect.
+// reconsider moves the jobs that wait at a suspect upstream.
 func (s *sidecar) reconsider(w *world) {
 	for _, moved := range s.dispatch.Reconsider(w.time(w.now)) {
 		j := s.jobs[moved]
-		if j.server == nil { // it is still on its way
+		if j.server == nil { // the job has not reached the server yet
 			s.dispatch.CancelMove(w.time(w.now), moved)
 			continue
 		}
@@ -94,7 +94,7 @@ func (s *sidecar) reconsider(w *world) {
 	}
 }
 
-// claim asks for an upstream for the job's next attempt.
+// claim claims an upstream for the job's next attempt, or leaves the job in the sidecar's queue.
 func (s *sidecar) claim(w *world, j *job) {
 	g, granted := s.dispatch.Arrive(w.time(w.now), j.dispatch)
 	s.askEarly(w)
@@ -110,7 +110,7 @@ func (s *sidecar) claim(w *world, j *job) {
 	s.serve(w)
 }
 
-// serve offers the upstreams to the waiting jobs.
+// serve starts the queued jobs that can get an upstream.
 func (s *sidecar) serve(w *world) {
 	if s.serving {
 		return
@@ -124,7 +124,7 @@ func (s *sidecar) serve(w *world) {
 	s.askEarly(w)
 }
 
-// granted starts an attempt, or ends a job that has been everywhere.
+// granted starts an attempt, or ends a job that cannot get an upstream.
 func (s *sidecar) granted(w *world, g dispatch.Grant) {
 	j := s.jobs[g.Job]
 	switch {
@@ -133,7 +133,7 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 		w.hedge(j)
 	case errors.Is(g.Err, pool.ErrAllTried):
 		w.end(j, j.last)
-	case errors.Is(g.Err, pool.ErrBusy), errors.As(g.Err, new(*dispatch.LaterError)): // a prefetch where no core is free; or 429, because of its project
+	case errors.Is(g.Err, pool.ErrBusy), errors.As(g.Err, new(*dispatch.LaterError)): // a prefetch without a free core; or 429 because of a project limit
 		w.end(j, Unserved)
 	default:
 		panic("BUG: sim: the sidecar's queue is full")

@@ -8,22 +8,22 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Stops is upstreams that stop, and come back with an empty cache: one after the other in a rolling restart, or at the end
-// of their lives, as pre-emptible machines do (the thesis, 3.6). 30 s before, an upstream drains.
+// Stops schedules restarts of upstreams: a rolling restart, or the stops of pre-emptible machines (the thesis, 3.6). An
+// upstream drains for 30 s before it stops, and restarts with an empty cache.
 type Stops struct {
-	// First is when the first upstream stops; 0 is that none does. Every is from the stop of one to that of the next: with
-	// 0, all stop at one instant. Upstreams is how many stop; 0 is all.
+	// First is the time of the first stop; 0 means no stops. Every is the time between the stops of two upstreams; with
+	// 0, all stop at once. Upstreams is the number of upstreams that stop; 0 means all.
 	First     time.Duration `yaml:"first"`
 	Every     time.Duration `yaml:"every"`
 	Upstreams int           `yaml:"upstreams"`
-	// Away is how long an upstream is gone, or a random time from there to AwayMost.
+	// Away is the downtime of a stopped upstream. With AwayMost, the downtime is random between the two.
 	Away     time.Duration `yaml:"away"`
 	AwayMost time.Duration `yaml:"away_most"`
-	// Again is how long an upstream lives that came back; 0 is to the end of the run.
+	// Again is the uptime of a restarted upstream until its next stop; 0 means no further stop.
 	Again time.Duration `yaml:"again"`
-	// Early is the share of lives that end sooner, at a random instant that no catalogue knows.
+	// Early is the share of stops that happen earlier than announced, at a random time.
 	Early float64 `yaml:"early"`
-	// Known has the catalogue publish when each stops.
+	// Known makes service discovery announce the time of each stop.
 	Known bool `yaml:"known"`
 }
 
@@ -40,13 +40,13 @@ func (v Stops) check(f *settings.Faults, upstreams int) {
 	f.Between("early", v.Early, 0, 1)
 }
 
-// noticeTime is from an upstream's notice to its stop, discoveryTime how long until sidecars know of a change.
+// noticeTime is the time for which an upstream drains before a stop. discoveryTime is the delay of service discovery.
 const (
 	noticeTime    = 30 * time.Second
 	discoveryTime = 2 * time.Second
 )
 
-// startFleet plans the first stops, and gives the sidecars the upstreams.
+// startFleet schedules the first stops and gives the sidecars the set of upstreams.
 func (w *world) startFleet() {
 	v := w.cfg.Fleet.Stops
 	for i, s := range w.servers {
@@ -57,7 +57,7 @@ func (w *world) startFleet() {
 	w.discover()
 }
 
-// planStop plans the end of a server's life.
+// planStop schedules a stop of a server.
 func (w *world) planStop(s *server, at time.Duration) {
 	s.stopsAt = at
 	if w.stops.Float64() < w.cfg.Fleet.Stops.Early {
@@ -70,7 +70,7 @@ func (w *world) planStop(s *server, at time.Duration) {
 	w.events.Add(at, rankFleet, func() { s.stop(w) })
 }
 
-// awayFor draws how long a server is gone.
+// awayFor draws a downtime.
 func (w *world) awayFor() time.Duration {
 	v := w.cfg.Fleet.Stops
 	return v.Away + time.Duration(w.stops.Float64()*float64(max(0, v.AwayMost-v.Away)))
@@ -80,14 +80,14 @@ func (w *world) announce() {
 	w.events.Add(w.now+discoveryTime, rankFleet, w.discover)
 }
 
-// discover gives every sidecar the current set.
+// discover gives every sidecar the current set of upstreams.
 func (w *world) discover() {
 	var set []pool.Upstream
 	for _, s := range w.servers {
 		if !s.up {
 			continue
 		}
-		u := pool.Upstream{Address: s.address, Cores: s.told(), Draining: s.drain}
+		u := pool.Upstream{Address: s.address, Cores: s.reportedCores(), Draining: s.drain}
 		if w.cfg.Fleet.Stops.Known && s.stopsAt > 0 {
 			u.StopsAt = w.time(s.stopsAt)
 		}
@@ -99,7 +99,7 @@ func (w *world) discover() {
 	}
 }
 
-// stop is the end of a server's life: what runs there is lost. It comes back with nothing in its cache.
+// stop stops a server and schedules its restart. The attempts at the server fail.
 func (s *server) stop(w *world) {
 	s.account(w.now)
 	s.up, s.stopsAt = false, 0
@@ -109,7 +109,7 @@ func (s *server) stop(w *world) {
 	s.present, s.held = nil, nil
 	for _, j := range lost {
 		j.on = nil
-		if j.answering >= 0 { // bytes of an answer have reached the submitter
+		if j.answering >= 0 { // the response has begun, so it cannot be retried
 			j.assignment.Done(w.time(w.now), pool.Truncated)
 			w.end(j, Lost)
 			continue

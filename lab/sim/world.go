@@ -12,10 +12,10 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// epoch is when every simulation begins; only differences matter.
+// epoch is the start time of every simulation; only differences matter.
 var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
-// The ranks of events of one instant: what frees capacity comes before what needs it.
+// The order of events at the same instant: events that free capacity come before events that need it.
 const (
 	rankFinish = iota
 	rankFleet
@@ -24,26 +24,26 @@ const (
 	rankArrival
 )
 
-// world is one run.
+// world is the state of one run.
 type world struct {
 	cfg      Config
-	now      time.Duration                        // since the start of the trace
-	events   agenda.Agenda[time.Duration, func()] // that are to come
+	now      time.Duration                        // time since the start of the trace
+	events   agenda.Agenda[time.Duration, func()] // future events
 	servers  []*server
-	link     link // that they share
-	byName   map[string]int
+	link     link           // shared by all servers
+	byName   map[string]int // index of each server, by address
 	sidecars []*sidecar
-	polls    *rand.Rand // that of when sidecars poll
-	stops    *rand.Rand // that of when servers stop, and for how long
+	polls    *rand.Rand // for the times of polls
+	stops    *rand.Rand // for the times of stops
 
-	waiting   map[int64][]*job // by the line of a job that has not ended: those that wait for it
-	exhausted bool
-	open      int // arrived and not ended
+	waiting   map[int64][]*job // by number of a job that has not ended: the jobs that depend on it
+	exhausted bool             // the trace has no further jobs
+	open      int              // jobs that have arrived and not ended
 	totals    Totals
 }
 
-// Run plays the trace through the sidecars until its last job has ended, or
-// End, or ctx ends; the totals are valid in every case.
+// Run simulates the trace until its last job has ended, until End, or until ctx
+// is cancelled. The totals are valid in every case.
 func Run(ctx context.Context, cfg Config) (Totals, error) {
 	w := newWorld(cfg)
 	err := w.loop(ctx)
@@ -73,13 +73,13 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-// look shows the first sidecar's upstreams, now and every LookEvery.
+// look calls Config.Look now and every LookEvery.
 func (w *world) look() {
 	w.cfg.Look(w.now, w.sidecars[0].pool.States(w.time(w.now)))
 	w.events.Add(w.now+w.cfg.LookEvery, rankReport, w.look)
 }
 
-// loop lets the jobs of the trace come, and what is due happen before each of them and after the last.
+// loop runs the simulation: before each job of the trace, and after the last, it runs the events that are due.
 func (w *world) loop(ctx context.Context) error {
 	for t := range w.cfg.Source {
 		if ctx.Err() != nil || !w.pass(trace.Duration(t.Offset)) {
@@ -92,7 +92,7 @@ func (w *world) loop(ctx context.Context) error {
 	return nil
 }
 
-// pass lets happen what is due until an instant, and reports whether the run goes on then.
+// pass runs the events that are due until an instant. It returns false if the run is over.
 func (w *world) pass(until time.Duration) bool {
 	for !w.over() {
 		at, ok := w.events.Next()
@@ -114,10 +114,10 @@ func (w *world) pass(until time.Duration) bool {
 	return false
 }
 
-// over reports whether nothing is left to do but what repeats for ever.
+// over reports whether all jobs have ended, so only periodic events are left.
 func (w *world) over() bool { return w.exhausted && w.open == 0 }
 
-// arrival lets a job of the trace come to its sidecar, or wait for the job that it depends on.
+// arrival submits a job of the trace to its sidecar, or holds it until the job that it depends on has ended.
 func (w *world) arrival(t *trace.Job) {
 	w.totals.Arrivals++
 	w.open++
@@ -132,7 +132,7 @@ func (w *world) arrival(t *trace.Job) {
 	j.side.submit(w, j)
 }
 
-// end observes a job and lets those come that waited for it.
+// end ends a job: it reports the result to Observe and submits the jobs that depend on it.
 func (w *world) end(j *job, o Outcome) {
 	if j.ended {
 		panic("BUG: sim: a job ended twice")
@@ -148,13 +148,13 @@ func (w *world) end(j *job, o Outcome) {
 		w.cfg.Observe(w.result(j, o))
 	}
 	for _, next := range w.waiting[j.number] {
-		// It comes after the server has given the other's core away: its submitter must first see the response.
+		// As a later event: the submitter must see the response first, so the free core goes to another job.
 		w.events.Add(w.now, rankArrival, func() { next.side.submit(w, next) })
 	}
 	delete(w.waiting, j.number)
 }
 
-// result is what came of a job that ends now.
+// result returns the result of a job that ends now.
 func (w *world) result(j *job, o Outcome) *Result {
 	lasted := w.now - j.arrived + j.earlier
 	r := &Result{
@@ -175,7 +175,7 @@ func (w *world) result(j *job, o Outcome) *Result {
 	switch o {
 	case Done:
 		r.Completeness = intake.Complete
-	case Failed: // with an answer that says so
+	case Failed: // with a complete error response
 		r.FirstByte, r.Completeness = lasted, intake.Complete
 		fallthrough
 	case Unserved, Lost, Left:
@@ -186,7 +186,7 @@ func (w *world) result(j *job, o Outcome) *Result {
 
 func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
 
-// endWarmUp forgets what servers did before.
+// endWarmUp resets the counters, so the warm-up is not measured.
 func (w *world) endWarmUp() {
 	w.totals.Reports, w.totals.Stops = 0, 0
 	for _, s := range w.servers {
