@@ -45,13 +45,13 @@ type served struct {
 func newServed(log *zap.Logger) *served { return &served{log: log, machine: quality.New(time.Now())} }
 
 // began counts a response that has begun.
-func (s *served) began(now time.Time, j *dispatch.Job, c pool.Choice) {
+func (s *served) began(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint) {
 	if j.Prefetch { // nobody waits for it
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.machine.Began(now, j, c)
+	s.machine.Began(now, j, c, hint)
 }
 
 // ended counts a job that has ended.
@@ -86,12 +86,14 @@ func (s *served) look(now time.Time, o quality.Moment) {
 			fields = append(fields, zap.String("upstream", c.Upstream))
 		}
 		switch {
-		case c.Mode == quality.Flat && c.From != quality.Unknown: // else there were not enough jobs to judge by
-			s.log.Info("jobs are served alike again", fields...)
-		case c.Mode == quality.Growing:
-			s.log.Warn("more work comes than is done: each job waits longer than the one before", fields...)
-		case c.Mode == quality.Losing:
-			s.log.Warn("jobs fail or are lost: submitters get errors, or their results in part or not at all", fields...)
+		case c.Mode == quality.Steady && c.From != quality.Unknown: // else there were not enough jobs to judge by
+			s.log.Info("steady again: no job waits longer than the one before", fields...)
+		case c.Mode == quality.QueueGrows:
+			s.log.Warn("queue grows: more work arrives than is done, and each job waits longer than the one before", fields...)
+		case c.Mode == quality.JobsFail:
+			s.log.Warn("jobs fail: submitters get errors, or their results in part or not at all", fields...)
+		case c.Mode == quality.AttemptsFail:
+			s.log.Warn("attempts fail at the upstream: retries may hide it from submitters", fields...)
 		}
 	}
 }

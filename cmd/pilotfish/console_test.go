@@ -67,7 +67,7 @@ func TestModesAreLogged(t *testing.T) {
 			if c != intake.Absent {
 				s.began(now, &dispatch.Job{
 					Request: dispatch.Request{Arrived: arrived}, FirstByte: time.Minute, Deadline: arrived.Add(40 * time.Second),
-				}, pool.Choice{Address: "a:1", Claimed: arrived})
+				}, pool.Choice{Address: "a:1", Claimed: arrived}, nil)
 			}
 			r := &record.Job{Arrived: arrived, Outcome: o, Completeness: c, TTFB: firstByte}
 			r.Total = now.Sub(r.Arrived)
@@ -79,7 +79,7 @@ func TestModesAreLogged(t *testing.T) {
 			job(time.Duration(i)*500*time.Millisecond, intake.Answered, intake.Complete)
 		}
 		fleet := s.machine.View(time.Now(), nil).Fleet
-		assert.Equal(t, quality.Growing, fleet.Mode)
+		assert.Equal(t, quality.QueueGrows, fleet.Mode)
 		require.NotNil(t, fleet.DeadlineSeconds)
 		assert.InDelta(t, 20, *fleet.DeadlineJobs, 3, "the deadline counts: it is before the bound on the first byte")
 		for range 3 {
@@ -97,7 +97,7 @@ func TestModesAreLogged(t *testing.T) {
 				assert.NotEmpty(t, fields["cause"])
 			}
 		}
-		assert.Equal(t, []string{"warn: flat to growing", "warn: growing to losing", "info: losing to flat"}, told)
+		assert.Equal(t, []string{"warn: steady to queue grows", "warn: queue grows to jobs fail", "info: jobs fail to steady"}, told)
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 func row(address string) quality.Upstream {
-	return quality.Upstream{State: pool.State{Upstream: pool.Upstream{Address: address}, Why: "draining", Status: "draining; slow: 3 times"}, Mode: quality.Losing}
+	return quality.Upstream{State: pool.State{Upstream: pool.Upstream{Address: address}, Why: "draining", Status: "draining; slow: 3 times"}, Mode: quality.JobsFail}
 }
 
 // config is a port with one upstream, a:1, that can be drained.

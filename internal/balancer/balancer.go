@@ -19,8 +19,8 @@ type Hooks struct {
 	// Queued and Left follow a job that waits: Left is called once for each Queued.
 	Queued func(p selection.Priority)
 	Left   func(p selection.Priority, waited time.Duration)
-	// Answered follows each response that begins, at now.
-	Answered func(now time.Time, j *dispatch.Job, c pool.Choice)
+	// Answered follows each response that begins, at now, with its load hint; nil is none.
+	Answered func(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint)
 	// Ask is called for an upstream that should report at once.
 	Ask func(address string)
 	// Joined and Gone follow the membership.

@@ -69,7 +69,7 @@ func report(lb *balancer.Balancer, i int) {
 func benched(b *testing.B, n int, policy string) *balancer.Balancer {
 	s := pool.Settings{Interval: time.Hour, Breaker: pool.DefaultBreaker()}
 	lb := over(b, n, policy, "none", s, dispatch.DefaultQueue(), balancer.Hooks{
-		Answered: func(time.Time, *dispatch.Job, pool.Choice) {},
+		Answered: func(time.Time, *dispatch.Job, pool.Choice, *pool.Hint) {},
 	})
 	for i := range n {
 		report(lb, i)

@@ -102,7 +102,7 @@ func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 func (l *Lease) Answered(now time.Time, healthy bool, hint *pool.Hint) {
 	now = l.answered(now, healthy, hint)
 	if l.b.hooks.Answered != nil {
-		l.b.hooks.Answered(now, l.job, *l.Choice)
+		l.b.hooks.Answered(now, l.job, *l.Choice, hint)
 	}
 }
 

@@ -24,9 +24,11 @@ func TestALeaseTellsThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answered, members []string
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{
-			Answered: func(_ time.Time, j *dispatch.Job, c pool.Choice) { answered = append(answered, c.Address) },
-			Joined:   func(addresses []string) { members = append(members, fmt.Sprint("joined ", addresses)) },
-			Gone:     func(addresses []string) { members = append(members, fmt.Sprint("gone ", addresses)) },
+			Answered: func(_ time.Time, j *dispatch.Job, c pool.Choice, _ *pool.Hint) {
+				answered = append(answered, c.Address)
+			},
+			Joined: func(addresses []string) { members = append(members, fmt.Sprint("joined ", addresses)) },
+			Gone:   func(addresses []string) { members = append(members, fmt.Sprint("gone ", addresses)) },
 		})
 		b.Set([]pool.Upstream{{Address: address(0)}})
 		assert.Equal(t, []string{"joined [10.0.0.0:9000]"}, members, "nobody joins or leaves a set that stays")

@@ -84,7 +84,11 @@ func (d *Dispatcher) SetRetry(s RetrySettings) { d.retry = s }
 func (d *Dispatcher) SetQueue(s QueueSettings) { d.queue.bounds = s }
 
 // Begin returns a new job.
-func (d *Dispatcher) Begin(r Request) *Job { return d.retry.Begin(r) }
+func (d *Dispatcher) Begin(r Request) *Job {
+	j := d.retry.Begin(r)
+	j.Patience = d.patience(j)
+	return j
+}
 
 // Arrive claims an upstream for a job's next attempt. If granted is false, the
 // job is queued until Job.GiveUpAt. The shell then calls Serve, which returns the

@@ -51,6 +51,8 @@ type Job struct {
 	Request
 	// FirstByte is the timeout of each attempt, to the first byte of its response.
 	FirstByte time.Duration
+	// Patience is the longest time that the job may wait in all: its queue timeout, or else queue.wait.
+	Patience time.Duration
 	// Deadline is the instant by which the job's response must have begun; the zero
 	// time means no deadline.
 	Deadline time.Time

@@ -45,12 +45,12 @@ func families() []family {
 		gauge("pilotfish_panic_mode", "1 while breakers are ignored because those of all upstreams that take new jobs are open, else 0.",
 			func(now *Live, send send) { send(boolean(now.Panic)) }),
 
-		perUpstream("pilotfish_mode", "How the upstream serves its jobs: 0 too few to judge, 1 flat, 2 growing, 3 losing.",
+		perUpstream("pilotfish_mode", "Mode of the upstream: 0 unknown, 1 steady, 2 queue grows, 3 attempts fail. Retries may hide 3 from submitters.",
 			func(u *quality.Upstream) float64 { return float64(u.Mode.Number()) }),
-		gauge("pilotfish_fleet_mode", "How all jobs are served: 0 too few to judge, 1 flat, 2 growing, 3 losing.",
+		gauge("pilotfish_fleet_mode", "How submitters are served: 0 unknown, 1 steady, 2 queue grows, 3 jobs fail.",
 			func(now *Live, send send) { send(float64(now.Fleet.Mode.Number())) }),
 		gauge("pilotfish_first_deadline_seconds",
-			"In what time a job will first have waited as long as it may, if times rise on; absent unless the fleet's mode is growing.",
+			"Seconds until the first job fails because it reaches a timeout, if times rise on; absent unless the fleet's queue grows and that is within an hour.",
 			func(now *Live, send send) {
 				if after := now.Fleet.DeadlineSeconds; after != nil {
 					send(*after)

@@ -36,10 +36,10 @@ func rowOf(address string) quality.Upstream {
 // everything is a state with each figure that there is.
 func everything(time.Time) Live {
 	return Live{
-		View: quality.View{Panic: true, Fleet: quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0)},
+		View: quality.View{Panic: true, Fleet: quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0)},
 			Capacity: &quality.Advice{Full: 1.25, Needed: 7},
 			Upstreams: []quality.Upstream{
-				{Mode: quality.Losing, State: pool.State{
+				{Mode: quality.JobsFail, State: pool.State{
 					Upstream: at("a:1"), Eligible: true, InFlight: 3, Cores: 4, ReportAge: 1.5, Running: 5, Stalled: 7, Drained: true, Level: 1,
 					Implausible: "1e+09 busy cores",
 				}},

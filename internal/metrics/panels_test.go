@@ -44,7 +44,8 @@ func mean(name string) string {
 }
 
 var (
-	modes      = []string{"unknown", "flat", "growing", "losing"}
+	modes      = []string{"unknown", "steady", "queue grows", "jobs fail"}
+	modesThere = []string{"unknown", "steady", "queue grows", "attempts fail"}
 	modeColors = []string{"text", "green", "orange", "red"}
 	yesNo      = []string{"no", "yes"}
 )
@@ -79,9 +80,9 @@ var rows = []row{
 			"responses", `sum(rate(pilotfish_response_body_bytes_total{}[]))`),
 	}},
 	{"Quality of service", []panel{
-		states("Mode", "Flat: jobs are served alike. Growing: each waits longer than the one before. Losing: results fail, come in part, or not at all.",
+		states("Mode", "Steady: no job waits longer than the one before. Queue grows: each does. Jobs fail: with errors, or responses in part or none.",
 			modes, modeColors, "{{instance}}", `max by (instance) (pilotfish_fleet_mode{})`),
-		states("Mode of each upstream", "The worst that a sidecar sees.", modes, modeColors,
+		states("Mode of each upstream", "The worst that a sidecar sees. Retries may hide failed attempts from submitters.", modesThere, modeColors,
 			"{{upstream}}", `max by (upstream) (pilotfish_mode{})`),
 		lines("First deadline", "In what time a job will first have waited as long as it may, while times grow.", "s",
 			"{{instance}}", `min by (instance) (pilotfish_first_deadline_seconds{})`),

@@ -168,16 +168,16 @@ func TestTopWithoutATerminal(t *testing.T) {
 		Jobs: 100, Complete: 95, Failed: 3, Partial: 1, Absent: 1, FirstByte: quality.Quantiles{P50: 0.25, P99: 1.5},
 	}}
 	row := func(s pool.State, mode quality.Mode, failed uint64) quality.Upstream {
-		return quality.Upstream{State: s, Mode: mode, MinuteJobs: 20 * failed, MinuteFailed: failed}
+		return quality.Upstream{State: s, Mode: mode, MinuteAttempts: 20 * failed, MinuteFailed: failed}
 	}
 	now, err := json.Marshal(admin.Now{
 		InFlight: 4, Waiting: 1, NotReady: "shutting down",
 		View: quality.View{
 			Panic:    true,
 			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5},
-			Fleet:    quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
+			Fleet:    quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
 			Upstreams: []quality.Upstream{
-				row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Flat, 0),
+				row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
 				row(pool.State{
 					Upstream: pool.Upstream{Address: "b:1"}, Eligible: true, Jobs: 7, InFlight: 2, Stalled: 3, Wait: 2.5, Latency: 0.5, Rate: 1.5,
 					Cached: 4, ReportAge: -1,
@@ -190,14 +190,14 @@ func TestTopWithoutATerminal(t *testing.T) {
 	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "2")
 	require.Zero(t, code, problems)
 	_, out, _ = strings.Cut(out, "  ") // the local time
-	assert.Equal(t, `growing, the first deadline passes in 90 s, takes no jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
+	assert.Equal(t, `queue grows, the first job fails in 90 s if times rise on, takes no jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
 2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1 waiting; 2 of 3 upstreams eligible
 first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
 45 % full, 120 % in the busiest minute; 5 upstreams would serve every job alike (+2)
 
-  jobs  own  stalled     wait  jobs/min  failed/min  lost/min  first byte     rate  cached  report     mode         state  upstream
-     0    0        0  unknown         0           0         0     unknown  unknown       0    none  unknown  breaker open       c:1
-     7    2        3    2.5 s        60           3         0       0.5 s    1.5/s       4    none   lo?[in      eligible       b:1
+  jobs  own  stalled     wait  attempts/min  failed/min  first byte     rate  cached  report     mode         state  upstream
+     0    0        0  unknown             0           0     unknown  unknown       0    none  unknown  breaker open       c:1
+     7    2        3    2.5 s            60           3       0.5 s    1.5/s       4    none   lo?[in      eligible       b:1
 and 1 more; --rows shows them
 `, out)
 }

@@ -20,7 +20,7 @@ import (
 type Top struct {
 	adminPort
 	Every time.Duration `default:"2s" help:"How often a terminal is drawn anew."`
-	Rows  int           `default:"40" placeholder:"N" help:"How many upstreams are shown: first those that are not eligible or fail jobs, then the busiest."`
+	Rows  int           `default:"40" placeholder:"N" help:"How many upstreams are shown: first those that are not eligible or at which attempts fail, then the busiest."`
 }
 
 // Run shows the fleet's table: once, or on a terminal again and again until Ctrl-C.
@@ -73,7 +73,7 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 	all := minute.All
 	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), cli.Plain(string(n.Fleet.Mode)))
 	if after := n.Fleet.DeadlineSeconds; after != nil {
-		fmt.Fprintf(out, ", the first deadline passes in %s s", short(*after))
+		fmt.Fprintf(out, ", the first job fails in %s s if times rise on", short(*after))
 	}
 	if n.NotReady != "" {
 		fmt.Fprintf(out, ", takes no jobs: %s", cli.Plain(n.NotReady))
@@ -105,9 +105,8 @@ var columns = []struct {
 	{"own", func(u *quality.Upstream) string { return fmt.Sprint(u.InFlight) }},
 	{"stalled", func(u *quality.Upstream) string { return short(u.Stalled) }},
 	{"wait", func(u *quality.Upstream) string { return known(u.Wait, "unknown") }},
-	{"jobs/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteJobs) }},
+	{"attempts/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteAttempts) }},
 	{"failed/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
-	{"lost/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteLost) }},
 	{"first byte", func(u *quality.Upstream) string { return measured(u.Latency, " s") }},
 	{"rate", func(u *quality.Upstream) string { return measured(u.Rate, "/s") }},
 	{"cached", func(u *quality.Upstream) string { return fmt.Sprint(u.Cached) }},
@@ -140,7 +139,7 @@ func writeUpstreams(out *strings.Builder, upstreams []quality.Upstream, rows int
 		switch {
 		case !u.Eligible:
 			return 0
-		case u.MinuteFailed+u.MinuteLost > 0:
+		case u.MinuteFailed > 0:
 			return 1
 		}
 		return 2

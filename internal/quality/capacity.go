@@ -130,9 +130,9 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 	more := 1.0
 	switch t := m.fleet.Trend; {
 	case cores < saturated*of:
-	case m.fleet.Mode == Growing && t.Span > 0:
+	case m.fleet.Mode == QueueGrows && t.Span > 0:
 		more = max(1, 1+t.Rise()/t.Span)
-	case m.fleet.Mode == Losing && jobs > bad:
+	case m.fleet.Mode == JobsFail && jobs > bad:
 		more = float64(jobs) / float64(jobs-bad)
 	}
 	return cores * more, jobsPerSecond * more

@@ -88,16 +88,16 @@ func TestDemand(t *testing.T) {
 	}
 	m.fleet.Trend = Trend{Jobs: 100, Span: 50, Slope: 0.1}
 	assert.Equal(t, []float64{7, 7}, demand(cores(8, 7, 8)), "the fleet copes")
-	m.fleet.Mode = Losing
+	m.fleet.Mode = JobsFail
 	assert.Equal(t, []float64{14, 14}, demand(cores(8, 7, 8)), "half is lost: twice as much came")
 	assert.Equal(t, []float64{6, 6}, demand(cores(8, 6, 8)), "where a quarter of the cores are idle, jobs are lost for another reason")
-	m.fleet.Mode = Growing
+	m.fleet.Mode = QueueGrows
 	assert.InDeltaSlice(t, []float64{9.6, 9.6}, demand(cores(8, 8, 8)), 1e-9)
 	m.fleet.Trend.Span = 0
 	assert.Equal(t, []float64{8, 8}, demand(cores(8, 8, 8)), "all came at one instant")
 	m = New(start)
 	m.fleet.observe(0, absent, 0)
-	m.fleet.Mode = Losing
+	m.fleet.Mode = JobsFail
 	assert.Equal(t, []float64{8, 8}, demand(cores(8, 8, 8)), "where all are lost, nobody knows how many came")
 }
 

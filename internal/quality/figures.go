@@ -56,7 +56,7 @@ type ended struct {
 }
 
 func (e *ended) add(j *record.Job, r result) {
-	e.tally.add(r, j.Outcome)
+	e.tally.add(r, uint8(j.Outcome))
 	e.data.add(j)
 	if r <= partial {
 		e.firstByte.add(j.TTFB.Seconds())

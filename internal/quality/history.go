@@ -48,6 +48,37 @@ type Moment struct {
 	InFlight, Waiting int
 }
 
+// load is the cores that jobs need now, and those that there are; 0 is unknown.
+type load struct{ needed, cores float64 }
+
+// idle reports whether so many cores are free that no queue can grow.
+func (l load) idle() bool { return l.cores > 0 && l.needed < saturated*l.cores }
+
+// loadOf is the load of one upstream.
+func loadOf(s *pool.State) load {
+	needed := s.CoresBusy
+	if needed < 0 || s.Wait != 0 {
+		needed = max(needed, s.Jobs)
+	}
+	return load{needed, float64(s.Cores)}
+}
+
+// load is the load of all upstreams that take jobs; unknown if that of one is, or if jobs wait in the sidecar.
+func (o *Moment) load() (all load) {
+	for i := range o.Upstreams {
+		s := &o.Upstreams[i]
+		if s.Draining || s.Drained || !s.DownSince.IsZero() {
+			continue
+		}
+		l := loadOf(s)
+		if l.cores == 0 || o.Waiting > 0 {
+			return load{}
+		}
+		all.needed, all.cores = all.needed+l.needed, all.cores+l.cores
+	}
+	return all
+}
+
 // Point is the fleet at the end of a step of ten seconds.
 type Point struct {
 	// At is the instant, in seconds since 1970.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Mode is how submitters are served (N. J. Turner's thesis, 4.5).
@@ -16,17 +17,21 @@ type Mode string
 const (
 	// Unknown: too few jobs ended to tell.
 	Unknown Mode = "unknown"
-	// Flat: each job is served like the one before.
-	Flat Mode = "flat"
-	// Growing: jobs are complete, and each waits longer for its first byte than the
-	// one before: more work comes than is done.
-	Growing Mode = "growing"
-	// Losing: submitters get errors, or their results in part or not at all.
-	Losing Mode = "losing"
+	// Steady: no job waits longer than the one before.
+	Steady Mode = "steady"
+	// QueueGrows: jobs are complete, and each waits longer for its first byte than the
+	// one before, because more work arrives than is done.
+	QueueGrows Mode = "queue grows"
+	// JobsFail: submitters get errors, or their results in part or not at all. Only the fleet has this mode.
+	JobsFail Mode = "jobs fail"
+	// AttemptsFail is the worst mode of an upstream: retries may hide it from submitters.
+	AttemptsFail Mode = "attempts fail"
 )
 
 // Number is that of the thesis; 0 is unknown, or none.
-func (m Mode) Number() int { return max(0, slices.Index([]Mode{Unknown, Flat, Growing, Losing}, m)) }
+func (m Mode) Number() int {
+	return max(0, min(3, slices.Index([]Mode{Unknown, Steady, QueueGrows, JobsFail, AttemptsFail}, m)))
+}
 
 // What it takes to change the mode. Each is entered on more than it is left on, so
 // that it does not flap.
@@ -50,14 +55,16 @@ const (
 	// minute if they are the share lostShare of that minute's jobs.
 	manyLost  = 3
 	lostShare = 0.01
-	// That is over after manyWhole complete jobs in a row, and the time whole without a loss.
+	// That is over after manyWhole complete jobs in a row, and the time whole without a loss; where few jobs
+	// arrive, after a complete one and a minute without a loss.
 	manyWhole = 8
 	whole     = 10 * time.Second
 )
 
 // scope is what is known of the fleet or of one upstream: its mode, and what led to it.
 type scope struct {
-	Status // without windows
+	Status      // without windows
+	fail   Mode // the worst: JobsFail or AttemptsFail
 	follow trend
 	minute ring[tally] // how jobs ended
 	data   ring[Finds] // of the same minute
@@ -72,15 +79,15 @@ type scope struct {
 	base, peak float64       // the time to first byte when the rise began, and its highest since
 }
 
-func newScope(now time.Time) *scope {
-	return &scope{minute: make(ring[tally], spans[0]), data: make(ring[Finds], spans[0]), Status: Status{Mode: Unknown, Since: now}}
+func newScope(now time.Time, fail Mode) *scope {
+	return &scope{minute: make(ring[tally], spans[0]), data: make(ring[Finds], spans[0]), Status: Status{Mode: Unknown, Since: now}, fail: fail}
 }
 
-// observe counts a job that ended.
-func (s *scope) observe(now time.Duration, r result, o intake.Outcome) {
-	s.minute.at(now).add(r, o)
+// observe counts a job or an attempt that ended with an outcome.
+func (s *scope) observe(now time.Duration, r result, outcome uint8) {
+	s.minute.at(now).add(r, outcome)
 	switch r {
-	case limited:
+	case limited, refused:
 		return
 	case complete:
 		s.inRow = 0
@@ -98,8 +105,8 @@ func (s *scope) tally(now time.Duration) (t tally) {
 	return t
 }
 
-// next is the mode at an instant, and the reason if it has changed.
-func (s *scope) next(now time.Duration) (Mode, string) {
+// next is the mode at an instant with this load, and the reason if it has changed.
+func (s *scope) next(now time.Duration, l load) (Mode, string) {
 	if s.Mode != Unknown && now-s.ended > maxAge {
 		return Unknown, fmt.Sprintf("no job ended for %v", maxAge)
 	}
@@ -109,72 +116,81 @@ func (s *scope) next(now time.Duration) (Mode, string) {
 	many := s.inRow >= manyLost || bad >= manyLost && float64(bad) >= lostShare*float64(jobs)
 	lately := now-s.lost < whole
 	switch {
-	case s.Mode == Losing && (s.wholeRow < manyWhole || lately):
-		return Losing, ""
-	case s.Mode == Losing:
+	case s.Mode == s.fail && (lately || s.wholeRow < manyWhole && (s.wholeRow == 0 || now-s.lost < time.Minute)):
+		return s.fail, ""
+	case s.Mode == s.fail:
 		s.follow.restart(s.lost) // what was before says nothing of the jobs after
 	case many && lately:
-		s.grew = s.Mode == Growing
-		return Losing, minute.cause()
+		s.grew = s.Mode == QueueGrows
+		return s.fail, s.cause(&minute)
 	}
-	return s.judge(now)
+	return s.judge(now, l.idle())
 }
 
-// judge is the mode by the trend, as far as there is one.
-func (s *scope) judge(now time.Duration) (Mode, string) {
+// judge is the mode by the trend, as far as there is one. While cores are idle no queue grows: if times rise, each
+// job takes longer by itself.
+func (s *scope) judge(now time.Duration, idle bool) (Mode, string) {
 	var known bool
 	s.Trend, known = s.follow.at(now)
 	t := &s.Trend
 	enough := max(min(muchRise*t.Level, steep*t.Span), leastRise)
-	rises := t.certainty >= certain && t.Rise() >= enough && t.Span+t.Level >= riseSpan.Seconds()
-	calmBefore := s.Mode == Unknown || s.Mode == Flat
+	rises := !idle && t.certainty >= certain && t.Rise() >= enough && t.Span+t.Level >= riseSpan.Seconds()
+	calmBefore := s.Mode == Unknown || s.Mode == Steady
 	if calmBefore {
 		s.base, s.peak = t.Level-t.Rise(), t.Level
 	}
 	s.peak = max(s.peak, t.Level)
 	back := t.Level <= (s.base+s.peak)/2 // half-way to where times rose from
-	still := !calmBefore && t.certainty >= doubtful && t.Rise() >= leastRise
-	goesOn := still || s.Mode == Losing && s.grew && !(known && back)
+	still := !idle && !calmBefore && t.certainty >= doubtful && t.Rise() >= leastRise
+	goesOn := still || s.Mode == s.fail && s.grew && !idle && !(known && back)
 	if rises || goesOn {
 		s.rising = now
 	}
 	rose := now - s.rising
 	switch {
-	case s.Mode == Losing:
-		cause := fmt.Sprintf("%d jobs in a row were complete, and none was lost for %v", s.wholeRow, (now - s.lost).Round(time.Second))
+	case s.Mode == s.fail:
+		cause := fmt.Sprintf("%d %s in a row were complete, and none failed for %v", s.wholeRow, s.noun(), (now - s.lost).Round(time.Second))
 		if goesOn {
-			return Growing, cause
+			return QueueGrows, cause
 		}
-		return Flat, cause
-	case s.Mode != Growing && rises:
-		return Growing, t.text()
-	case s.Mode == Growing && (back && rose >= calm || rose >= plateau):
-		return Flat, fmt.Sprintf("times to first byte have not risen for %v", rose.Round(time.Second))
+		return Steady, cause
+	case s.Mode != QueueGrows && rises:
+		return QueueGrows, t.text()
+	case s.Mode == QueueGrows && idle && rose >= calm:
+		return Steady, fmt.Sprintf("cores have been idle for %v", rose.Round(time.Second))
+	case s.Mode == QueueGrows && (back && rose >= calm || rose >= plateau):
+		return Steady, fmt.Sprintf("times to first byte have not risen for %v", rose.Round(time.Second))
 	case s.Mode == Unknown && known:
-		return Flat, fmt.Sprintf("times to first byte do not rise; they are %.3g s", t.Level)
+		return Steady, fmt.Sprintf("times to first byte do not rise; they are %.3g s", t.Level)
 	}
 	return s.Mode, ""
 }
 
-// cause says what is lost.
-func (t *tally) cause() string {
+// noun is what the scope counts.
+func (s *scope) noun() string { return strings.TrimSuffix(string(s.fail), " fail") }
+
+// cause says what failed in the last minute.
+func (s *scope) cause(t *tally) string {
 	var how []string
 	for o, n := range t.lost {
+		var outcome fmt.Stringer = intake.Outcome(o)
+		if s.fail == AttemptsFail {
+			outcome = pool.Outcome(o)
+		}
 		if n > 0 {
-			how = append(how, fmt.Sprintf("%s %d", intake.Outcome(o), n))
+			how = append(how, fmt.Sprintf("%s %d", outcome, n))
 		}
 	}
-	_, all := t.bad()
-	return fmt.Sprintf("of the %d jobs of the last minute %d failed, %d came in part and %d not at all; by outcome: %s", all,
-		t.results[failed], t.results[partial], t.results[absent], strings.Join(how, ", "))
+	bad, all := t.bad()
+	return fmt.Sprintf("%d of the %d %s of the last minute failed; by outcome: %s", bad, all, s.noun(), strings.Join(how, ", "))
 }
 
-// text says how times rise, and what comes of it.
+// text says how times rise, and when the first job fails.
 func (t *Trend) text() string {
 	text := fmt.Sprintf("times to first byte rise by %.3g s a job; over the last %.0f jobs, in %.0f s, they rose to %.3g s",
 		t.Slope, t.Jobs, t.Span, t.Level)
 	if jobs, after, ok := t.deadline(); ok {
-		text += fmt.Sprintf("; at this slope the first deadline passes in %.0f jobs, %.0f s", jobs, after)
+		text += fmt.Sprintf("; if they rise on, the first job fails in %.0f s, after %.0f more jobs", after, jobs)
 	}
 	return text
 }

@@ -68,7 +68,7 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 		now = now.Add(time.Second)
 		for ; len(events) > 0 && !events[0].at.After(now); events = events[1:] {
 			if e := events[0]; e.first {
-				m.Began(e.at, arrivedAt(e.job.Arrived, 80*time.Second), pool.Choice{})
+				m.Began(e.at, arrivedAt(e.job.Arrived, 80*time.Second), pool.Choice{}, nil)
 			} else {
 				m.Ended(e.at, Default(), e.job)
 			}
@@ -109,8 +109,8 @@ func TestTable1(t *testing.T) {
 	}
 	m := New(start)
 	changes := play(m, jobs)
-	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
-	assert.Equal(t, []any{Flat, since(39)}, []any{changes[1].From, changes[1].Since})
+	require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
+	assert.Equal(t, []any{Steady, since(39)}, []any{changes[1].From, changes[1].Since})
 	assert.InDelta(t, (39.3-2.51)/15, changes[1].Trend.Slope, 0.3)
 	f := m.View(since(80), nil).Fleet.Windows[1].All
 	assert.Equal(t, uint64(16), f.Complete)
@@ -137,17 +137,17 @@ func TestSlopesOfTables3And4(t *testing.T) {
 			m := New(start)
 			changes := play(m, jobs)
 			if c.workers == 64 {
-				assert.Equal(t, []Mode{Flat}, modes(changes), "it is flat")
+				assert.Equal(t, []Mode{Steady}, modes(changes), "it is flat")
 				assert.Nil(t, m.View(since(0), nil).Fleet.DeadlineJobs)
 				return
 			}
-			require.Equal(t, []Mode{Flat, Growing}, modes(changes))
+			require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
 			s := m.View(since(0), nil).Fleet
 			assert.InEpsilon(t, c.slope, s.Trend.Slope, 0.1)
 			require.NotNil(t, s.DeadlineJobs)
 			left := (80 - s.Trend.Level) / s.Trend.Slope
-			assert.InDelta(t, max(left, 0), *s.DeadlineJobs, 0.1)
-			assert.InEpsilon(t, max(left, 0)*between+1, *s.DeadlineSeconds+1, 0.05)
+			assert.InEpsilon(t, max(left, 0)+1, *s.DeadlineJobs+1, 0.1)
+			assert.InEpsilon(t, max(left*between+80-s.Trend.Level, 0)+1, *s.DeadlineSeconds+1, 0.1)
 			assert.Contains(t, changes[1].Cause, "s a job; over the last")
 		})
 	}
@@ -191,10 +191,10 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 			changes, at := playAt(m, jobs)
 			list := modes(changes)
 			require.GreaterOrEqual(t, len(list), 4)
-			assert.Equal(t, []Mode{Flat, Growing, Losing, Growing}, list[:4])
-			assert.Subset(t, []Mode{Flat, Growing, Losing}, list)
+			assert.Equal(t, []Mode{Steady, QueueGrows, JobsFail, QueueGrows}, list[:4])
+			assert.Subset(t, []Mode{Steady, QueueGrows, JobsFail}, list)
 			losing, again := changes[2], changes[3]
-			assert.Regexp(t, `^of the \d+ jobs of the last minute 0 failed, 0 came in part and \d+ not at all; by outcome: deadline \d+$`, losing.Cause)
+			assert.Regexp(t, `^(\d+) of the \d+ jobs of the last minute failed; by outcome: deadline \d+$`, losing.Cause)
 			lost := jobs[bursts[0].last]
 			assert.WithinDuration(t, lost.Arrived.Add(lost.Total), at[2], 5*time.Second, "with the first lost searches")
 			if again.Trend.Jobs > 0 {
@@ -226,14 +226,14 @@ func queue(servers int, load float64, rng *rand.Rand) []record.Job {
 }
 
 func TestAQueueThatCopesIsFlat(t *testing.T) {
-	assert.Equal(t, []Mode{Flat}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
+	assert.Equal(t, []Mode{Steady}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
 }
 
 // A tenth more than the servers can do: growing, and it stays so.
 func TestAQueueThatDoesNotCopeGrows(t *testing.T) {
 	m := New(start)
 	changes, at := playAt(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
-	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
+	require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
 	assert.Less(t, at[1].Sub(start), 3*time.Minute)
 	// Of 17.6 jobs that come in a second one and a half wait for the next.
 	assert.InEpsilon(t, 1.6/16/17.6, m.View(since(0), nil).Fleet.Trend.Slope, 0.5)
@@ -267,22 +267,22 @@ func TestWhatIsARise(t *testing.T) {
 		every, base, slope float64
 		want               Mode
 	}{
-		"a few more jobs are certain":    {11, 10, 1, 0.5, Growing},
-		"a few may be chance":            {10, 10, 1, 0.5, Flat},
-		"half of what it leads to":       {20, 10, 2.05, 0.1, Growing},
-		"less than half":                 {20, 10, 2.15, 0.1, Flat},
-		"three in a hundred seconds":     {20, 1, 100, 0.03, Growing},
-		"not as steep":                   {20, 1, 100, 0.028, Flat},
-		"as much as is noticed":          {20, 10, 0, 0.0026, Growing},
-		"nobody notices":                 {20, 10, 0, 0.0024, Flat},
-		"ten seconds, with the last one": {11, 0.5, 4.1, 0.1, Growing},
-		"too short":                      {11, 0.5, 3.9, 0.1, Flat},
-		"later jobs overtake":            {20, 1, 100, -2, Flat},
+		"a few more jobs are certain":    {11, 10, 1, 0.5, QueueGrows},
+		"a few may be chance":            {10, 10, 1, 0.5, Steady},
+		"half of what it leads to":       {20, 10, 2.05, 0.1, QueueGrows},
+		"less than half":                 {20, 10, 2.15, 0.1, Steady},
+		"three in a hundred seconds":     {20, 1, 100, 0.03, QueueGrows},
+		"not as steep":                   {20, 1, 100, 0.028, Steady},
+		"as much as is noticed":          {20, 10, 0, 0.0026, QueueGrows},
+		"nobody notices":                 {20, 10, 0, 0.0024, Steady},
+		"ten seconds, with the last one": {11, 0.5, 4.1, 0.1, QueueGrows},
+		"too short":                      {11, 0.5, 3.9, 0.1, Steady},
+		"later jobs overtake":            {20, 1, 100, -2, Steady},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(start)
+			s := newScope(start, JobsFail)
 			s.follow = follow(c.every, c.base, c.slope, slices.Sorted(slices.Values(rand.Perm(c.jobs)))...)
-			mode, _ := s.next(maxAge + 1) // none of the jobs has ended
+			mode, _ := s.next(maxAge+1, load{}) // none of the jobs has ended
 			require.Equal(t, c.want, mode)
 			assert.InDelta(t, c.base+c.slope*float64(c.jobs-1), s.Trend.Level, 1e-6)
 			assert.InDelta(t, 1, s.Trend.Bound, 0, "the shortest of a job that has one")
@@ -297,18 +297,18 @@ func TestWhenARiseIsOver(t *testing.T) {
 		seen   time.Duration // so long ago
 		want   Mode
 	}{
-		"half-way back, and calm":    {level(6), 30 * time.Second, Flat},
-		"not as calm":                {level(6), 30*time.Second - 1, Growing},
-		"not half-way back":          {level(6.1), 30 * time.Second, Growing},
-		"long ago, and not back":     {level(6.1), 5 * time.Minute, Flat},
-		"not as long ago":            {level(6.1), 5*time.Minute - 1, Growing},
-		"it may go on":               {follow(1, 0, 0.1, 7, 2, 0, 1, 3, 4, 5, 6), 30 * time.Second, Growing},
-		"more jobs are out of order": {follow(1, 0, 0.1, 7, 2, 1, 0, 3, 4, 5, 6), 30 * time.Second, Flat},
+		"half-way back, and calm":    {level(6), 30 * time.Second, Steady},
+		"not as calm":                {level(6), 30*time.Second - 1, QueueGrows},
+		"not half-way back":          {level(6.1), 30 * time.Second, QueueGrows},
+		"long ago, and not back":     {level(6.1), 5 * time.Minute, Steady},
+		"not as long ago":            {level(6.1), 5*time.Minute - 1, QueueGrows},
+		"it may go on":               {follow(1, 0, 0.1, 7, 2, 0, 1, 3, 4, 5, 6), 30 * time.Second, QueueGrows},
+		"more jobs are out of order": {follow(1, 0, 0.1, 7, 2, 1, 0, 3, 4, 5, 6), 30 * time.Second, Steady},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(start)
-			s.Mode, s.follow, s.base, s.peak = Growing, c.follow, 2, 10
-			mode, _ := s.judge(c.seen)
+			s := newScope(start, JobsFail)
+			s.Mode, s.follow, s.base, s.peak = QueueGrows, c.follow, 2, 10
+			mode, _ := s.judge(c.seen, false)
 			assert.Equal(t, c.want, mode)
 		})
 	}
@@ -319,42 +319,47 @@ func TestWhenARiseIsOver(t *testing.T) {
 			}
 			return 2 + 0.5*i
 		}))
-		require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
+		require.Equal(t, []Mode{Steady, QueueGrows, Steady}, modes(changes))
 		assert.Equal(t, late, at[2].Sub(start) > plateau, "to %v s", fallen)
 	}
 }
 
 // Losses begin with one job in a hundred, and are over after eight whole jobs and ten seconds.
 func TestWhenJobsAreLost(t *testing.T) {
-	for whole, want := range map[int]Mode{297: Losing, 298: Unknown} {
-		s := newScope(start)
+	for whole, want := range map[int]Mode{297: JobsFail, 298: Unknown} {
+		s := newScope(start, JobsFail)
 		for i := range whole {
 			if i%100 == 0 {
 				s.observe(time.Minute, absent, 0)
 			}
 			s.observe(time.Minute, complete, 0)
 		}
-		mode, _ := s.next(time.Minute)
+		mode, _ := s.next(time.Minute, load{})
 		assert.Equal(t, want, mode, "%v whole", whole)
 	}
 	for _, c := range []struct {
 		whole int
 		after time.Duration
 		want  Mode
-	}{{8, 10 * time.Second, Flat}, {7, 10 * time.Second, Losing}, {8, 10*time.Second - 1, Losing}} {
-		s := newScope(start)
-		s.Mode, s.wholeRow = Losing, c.whole
-		mode, _ := s.next(c.after)
+	}{
+		{8, 10 * time.Second, Steady}, {7, 10 * time.Second, JobsFail}, {8, 10*time.Second - 1, JobsFail},
+		{1, time.Minute, Steady}, {1, time.Minute - 1, JobsFail}, {0, time.Minute, JobsFail},
+	} {
+		s := newScope(start, JobsFail)
+		s.Mode, s.wholeRow = JobsFail, c.whole
+		mode, _ := s.next(c.after, load{})
 		assert.Equal(t, c.want, mode, "%v whole, after %v", c.whole, c.after)
 	}
 }
 
 func TestDeadlineOfATrend(t *testing.T) {
 	for trend, want := range map[Trend][]any{
-		{Bound: 80, Level: 40, Slope: 2, Jobs: 11, Span: 20}: {20.0, 40.0, true},
-		{Bound: 80, Level: 90, Slope: 2, Jobs: 11, Span: 20}: {0.0, 0.0, true},
-		{Level: 40, Slope: 2, Jobs: 11, Span: 20}:            {0.0, 0.0, false},
-		{Bound: 80, Level: 40, Jobs: 11, Span: 20}:           {0.0, 0.0, false},
+		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 2}}}:              {20.0, 80.0, true},
+		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 2}, {30, 20, 1}}}: {10.0, 10.0, true},
+		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 0.01}}}:           {0.0, 0.0, false}, // beyond an hour
+		{Jobs: 11, Span: 20, latest: [2]rise{{80, 90, 2}}}:              {0.0, 0.0, true},
+		{Jobs: 11, Span: 20, latest: [2]rise{{0, 40, 2}}}:               {0.0, 0.0, false},
+		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 0}}}:              {0.0, 0.0, false},
 	} {
 		jobs, after, ok := trend.deadline()
 		assert.Equal(t, want, []any{jobs, after, ok})
@@ -368,7 +373,7 @@ func TestJobsThatAreLost(t *testing.T) {
 		for range n {
 			now += every
 			if c != intake.Absent {
-				m.Began(since(now-0.05), arrivedAt(since(now-0.1), 0), pool.Choice{})
+				m.Began(since(now-0.05), arrivedAt(since(now-0.1), 0), pool.Choice{}, nil)
 			}
 			j := record.Job{Outcome: o, Completeness: c, Arrived: since(now - 0.1), TTFB: 50 * time.Millisecond, Total: 100 * time.Millisecond}
 			m.Ended(since(now), Default(), &j)
@@ -376,19 +381,19 @@ func TestJobsThatAreLost(t *testing.T) {
 		}
 		return changes
 	}
-	assert.Equal(t, []Mode{Flat}, modes(end(400, 0.1, intake.Answered, intake.Complete)))
+	assert.Equal(t, []Mode{Steady}, modes(end(400, 0.1, intake.Answered, intake.Complete)))
 	assert.Empty(t, end(2, 0.1, intake.NoAnswer, intake.Absent), "two are not many")
 	assert.Empty(t, end(50, 0.1, intake.Gone, intake.Partial), "a submitter that leaves is not lost")
 	assert.Empty(t, end(50, 0.1, intake.Rejected, intake.Absent), "nor is a job that is none")
 	changes := end(1, 0.1, intake.Truncated, intake.Partial)
-	require.Equal(t, []Mode{Losing}, modes(changes))
-	assert.Regexp(t, `^of the \d+ jobs of the last minute 0 failed, 1 came in part and 2 not at all; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
+	require.Equal(t, []Mode{JobsFail}, modes(changes))
+	assert.Regexp(t, `^3 of the \d+ jobs of the last minute failed; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
 	assert.Empty(t, end(90, 0.1, intake.Answered, intake.Complete), "nine seconds are not ten")
 	assert.Empty(t, end(1, 0.1, intake.Truncated, intake.Partial))
 	assert.Empty(t, end(7, 2, intake.Answered, intake.Complete), "seven jobs are few")
 	changes = end(30, 0.1, intake.Answered, intake.Complete)
-	require.Equal(t, []Mode{Flat}, modes(changes))
-	assert.Regexp(t, `^\d+ jobs in a row were complete, and none was lost for 14s$`, changes[0].Cause)
+	require.Equal(t, []Mode{Steady}, modes(changes))
+	assert.Regexp(t, `^\d+ jobs in a row were complete, and none failed for 14s$`, changes[0].Cause)
 	now += 301
 	assert.Equal(t, []Mode{Unknown}, modes(m.Advance(since(now), Moment{})))
 }
@@ -416,4 +421,36 @@ func TestTrendCountsTheJobsOfItsSamples(t *testing.T) {
 	assert.InDelta(t, samples, got.Jobs, 2)
 	_, ok = tr.at(at + time.Second + maxAge)
 	assert.False(t, ok, "what was five minutes ago says nothing of now")
+}
+
+// Times to first byte that rise while cores are idle are no queue that grows, of the fleet or of an upstream.
+func TestNoQueueGrowsWhileCoresAreIdle(t *testing.T) {
+	there := func(busy, jobs, wait float64) pool.State {
+		return pool.State{Cores: 10, CoresBusy: busy, Jobs: jobs, Wait: wait}
+	}
+	for name, c := range map[string]struct {
+		Moment
+		want Mode
+	}{
+		"12 % busy":                          {Moment{Upstreams: []pool.State{there(1.2, 1, 0)}}, Steady},
+		"four fifths busy":                   {Moment{Upstreams: []pool.State{there(8, 8, 0)}}, QueueGrows},
+		"a queue":                            {Moment{Upstreams: []pool.State{there(1.2, 12, 1)}}, QueueGrows},
+		"a queue beside idle cores":          {Moment{Upstreams: []pool.State{there(1, 12, 1), there(1, 1, 0)}}, Steady},
+		"jobs wait in the sidecar":           {Moment{Upstreams: []pool.State{there(1, 1, 0)}, Waiting: 1}, QueueGrows},
+		"its own jobs, without a report":     {Moment{Upstreams: []pool.State{there(-1, 7.9, 0)}}, Steady},
+		"as many as cores, without a report": {Moment{Upstreams: []pool.State{there(-1, 8, 0)}}, QueueGrows},
+		"unknown cores":                      {Moment{Upstreams: []pool.State{there(1, 1, 0), {CoresBusy: -1}}}, QueueGrows},
+		"a server that is down has no cores": {Moment{Upstreams: []pool.State{there(8, 8, 0), {Cores: 90, DownSince: start}}}, QueueGrows},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(start, JobsFail)
+			s.follow = follow(10, 2, 0.1, slices.Sorted(slices.Values(rand.Perm(20)))...)
+			mode, _ := s.next(maxAge+1, c.load())
+			assert.Equal(t, c.want, mode)
+		})
+	}
+	s := newScope(start, JobsFail)
+	s.Mode, s.follow, s.base, s.peak = QueueGrows, follow(1, 9, 0.1, 0, 1, 2, 3, 4, 5, 6, 7), 2, 10
+	mode, cause := s.judge(calm, true)
+	assert.Equal(t, []any{Steady, "cores have been idle for 30s"}, []any{mode, cause})
 }

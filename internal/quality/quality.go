@@ -3,9 +3,9 @@
 // the fleet needs.
 //
 // It follows N. J. Turner's thesis: a job counts by its time to first byte, its time to
-// last byte and its completeness (3.3), and a fleet is in one of three modes (4.5). At a
-// low load every job is served alike. When more work comes than is done, the times to
-// first byte rise from job to job. When they reach what submitters wait, jobs are lost.
+// last byte and its completeness (3.3), and a fleet is in one of three modes (4.5). It is
+// steady at a low load. When more work arrives than is done, the queue grows, and the times to
+// first byte rise from job to job. When they reach the jobs' timeouts, jobs fail.
 //
 // It is a machine: it owns no clock, lock or goroutine. Its memory does not grow with
 // the number of jobs.
@@ -43,23 +43,24 @@ const turns, mostJudged = 5, 100
 
 // New returns a machine that has seen no job.
 func New(now time.Time) *Machine {
-	return &Machine{start: now, hour: make(ring[period], steps), fleet: newScope(now)}
+	return &Machine{start: now, hour: make(ring[period], steps), fleet: newScope(now, JobsFail)}
 }
 
-// Began counts a response that has begun. The modes cannot wait for its end, which may
-// be hours away.
-func (m *Machine) Began(now time.Time, j *dispatch.Job, c pool.Choice) {
-	bound := j.FirstByte
+// Began counts a response that has begun, with its load hint if there is one. The modes cannot wait for its end,
+// which may be hours away.
+func (m *Machine) Began(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint) {
+	x := sample{bound: j.FirstByte, patience: j.Patience}
 	if !j.Deadline.IsZero() {
-		bound = min(bound, j.Deadline.Sub(j.Arrived))
+		x.bound = min(x.bound, j.Deadline.Sub(j.Arrived))
 	}
-	add := func(s *scope, from time.Time) {
-		s.follow.add(sample{arrived: from.Sub(m.start), firstByte: now.Sub(from), bound: bound})
+	if j.Queue > 0 && hint != nil {
+		x.wait = max(0, hint.Waited) // such an upstream gives the job up at its queue timeout
 	}
-	add(m.fleet, j.Arrived)
 	if there := m.upstreams[c.Address]; there != nil {
-		add(there, c.Claimed)
+		there.follow.add(x.from(c.Claimed.Sub(m.start), now.Sub(c.Claimed)))
 	}
+	x.wait += c.Claimed.Sub(j.Arrived)
+	m.fleet.follow.add(x.from(j.Arrived.Sub(m.start), now.Sub(j.Arrived)))
 }
 
 // Ended counts a job that has ended, by the settings of that moment. What happened at an
@@ -70,11 +71,11 @@ func (m *Machine) Ended(now time.Time, s Settings, j *record.Job) {
 		return
 	}
 	m.hour.at(at).jobs[j.Facts.Priority].add(j, r)
-	m.fleet.observe(at, r, j.Outcome)
+	m.fleet.observe(at, r, uint8(j.Outcome))
 	for i := range j.Attempts {
 		there, known := m.upstreams[j.Attempts[i].Upstream]
 		if r := resultAt(j, i, s.Count500); known && r != uncounted {
-			there.observe(at, r, j.Outcome)
+			there.observe(at, r, uint8(j.Attempts[i].Outcome))
 			if i == len(j.Attempts)-1 {
 				there.data.at(at).add(j)
 			}
@@ -97,24 +98,24 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 	for i := range o.Upstreams {
 		address := o.Upstreams[i].Address
 		if there[address] = m.upstreams[address]; there[address] == nil {
-			there[address] = newScope(now)
+			there[address] = newScope(now, AttemptsFail)
 		}
 	}
 	m.upstreams = there
 	at := now.Sub(m.start)
 	m.look(at, &o)
-	judge := func(address string, s *scope) {
+	judge := func(address string, s *scope, l load) {
 		from := s.Mode
-		if to, cause := s.next(at); to != from {
+		if to, cause := s.next(at, l); to != from {
 			s.Mode, s.Since, s.Cause = to, now, cause
 			changes = append(changes, Change{address, from, s.Status})
 		}
 	}
-	judge("", m.fleet)
+	judge("", m.fleet, o.load())
 	parts := max(turns, (len(o.Upstreams)+mostJudged-1)/mostJudged)
 	for i := int(max(0, at)/time.Second) % parts; i < len(o.Upstreams); i += parts {
 		address := o.Upstreams[i].Address
-		judge(address, there[address])
+		judge(address, there[address], loadOf(&o.Upstreams[i]))
 	}
 	return changes
 }
@@ -144,7 +145,7 @@ func (v *View) Eligible() (n int) {
 func (m *Machine) View(now time.Time, states []pool.State) View {
 	at := now.Sub(m.start)
 	v := View{Panic: pool.Panic(states), Fleet: m.fleet.Status, Upstreams: make([]Upstream, len(states)), Capacity: m.advice(now, states)}
-	if jobs, after, ok := v.Fleet.Trend.deadline(); ok && v.Fleet.Mode == Growing {
+	if jobs, after, ok := v.Fleet.Trend.deadline(); ok && v.Fleet.Mode == QueueGrows {
 		v.Fleet.DeadlineJobs, v.Fleet.DeadlineSeconds = &jobs, &after
 	}
 	for _, n := range spans {
@@ -155,8 +156,8 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 		row.State, row.Mode = states[i], Unknown
 		if s := m.upstreams[row.Address]; s != nil {
 			t := s.tally(at)
-			_, row.MinuteJobs = t.bad()
-			row.Mode, row.MinuteFailed, row.MinuteLost = s.Mode, t.results[failed], t.results[partial]+t.results[absent]
+			bad, all := t.bad()
+			row.Mode, row.MinuteAttempts, row.MinuteFailed = s.Mode, all+t.results[refused], bad+t.results[refused]
 			s.data.last(at, spans[0], row.MinuteData.merge)
 		}
 	}
@@ -165,16 +166,16 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 
 // Status is how jobs are served.
 type Status struct {
-	// Mode is unknown, flat, growing or losing.
+	// Mode is "unknown", "steady", "queue grows" or "jobs fail".
 	Mode Mode `json:"mode"`
-	// Since is when it was entered, and Cause says why, for people.
+	// Since is when it was entered, and Cause says why, as things were at that moment.
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause,omitempty"`
 	// Trend is how the times to first byte change, as last judged.
 	Trend Trend `json:"trend"`
-	// DeadlineJobs and DeadlineSeconds say in how many jobs, and in how much time, the
-	// first job will have waited as long as it may, if times rise on. They are absent
-	// unless the mode is growing.
+	// DeadlineJobs and DeadlineSeconds say after how many more jobs, and in how much time, the first job fails
+	// because it reaches one of its timeouts, if times rise on. They are absent unless the queue grows and that
+	// is within an hour.
 	DeadlineJobs    *float64 `json:"deadline_in_jobs,omitempty"`
 	DeadlineSeconds *float64 `json:"deadline_in_seconds,omitempty"`
 	// Windows are the last 1, 5 and 60 minutes.
@@ -184,13 +185,12 @@ type Status struct {
 // Upstream is one row: what the pool knows of an upstream, and how it serves jobs.
 type Upstream struct {
 	pool.State
-	// Mode is unknown, flat, growing or losing.
+	// Mode is "unknown", "steady", "queue grows" or "attempts fail".
 	Mode Mode `json:"mode"`
-	// MinuteJobs is how many jobs ended there in the last minute, MinuteFailed how many of
-	// them with a status of 500 or more, and MinuteLost how many in part or without a response.
-	MinuteJobs   uint64 `json:"minute_jobs"`
-	MinuteFailed uint64 `json:"minute_failed"`
-	MinuteLost   uint64 `json:"minute_lost"`
+	// MinuteAttempts is how many attempts ended there in the last minute, and MinuteFailed how many of them without
+	// a whole response of a status below 500. Another upstream may have answered those jobs.
+	MinuteAttempts uint64 `json:"minute_attempts"`
+	MinuteFailed   uint64 `json:"minute_failed_attempts"`
 	// MinuteData is how many of those jobs found their data.
 	MinuteData Finds `json:"minute_data"`
 }

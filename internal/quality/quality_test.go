@@ -83,7 +83,7 @@ func TestWindowsAgreeWithAList(t *testing.T) {
 			require.Equal(t, []uint64{count, count}, []uint64{w.All.Jobs, w.All.Complete})
 			require.Equal(t, count, w.High.Jobs+w.Low.Jobs)
 			if i == 0 {
-				require.Equal(t, count, now.Upstreams[0].MinuteJobs)
+				require.Equal(t, count, now.Upstreams[0].MinuteAttempts)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func state(address string) pool.State {
 	return pool.State{Upstream: pool.Upstream{Address: address}}
 }
 
-// What an upstream did is its own: an attempt that failed counts there, though the job was
-// answered elsewhere.
+// Rows count attempts: one that failed counts there, although another upstream answered the job. Connections that were
+// refused do not change the mode.
 func TestUpstreams(t *testing.T) {
 	m := New(start)
 	states := []pool.State{state("a:1"), state("b:1"), state("c:1")}
@@ -112,14 +112,29 @@ func TestUpstreams(t *testing.T) {
 
 	rows := func() (n [][]uint64) {
 		for _, u := range m.View(start, states).Upstreams {
-			n = append(n, []uint64{u.MinuteJobs, u.MinuteFailed, u.MinuteLost})
+			n = append(n, []uint64{u.MinuteAttempts, u.MinuteFailed})
 		}
 		return n
 	}
-	assert.Equal(t, [][]uint64{{1, 0, 1}, {3, 1, 1}, {1, 0, 1}}, rows())
+	assert.Equal(t, [][]uint64{{1, 1}, {3, 2}, {1, 1}}, rows())
 	m.Advance(start, Moment{Upstreams: states[:1]})
 	m.Advance(start, Moment{Upstreams: states})
-	assert.Equal(t, [][]uint64{{1, 0, 1}, {0, 0, 0}, {0, 0, 0}}, rows(), "a stayed, the others are new")
+	assert.Equal(t, [][]uint64{{1, 1}, {0, 0}, {0, 0}}, rows(), "a stayed, the others are new")
+	m = New(start)
+	m.Advance(start, Moment{Upstreams: states})
+	for _, c := range []struct {
+		outcome pool.Outcome
+		mode    Mode
+	}{{pool.Refused, Unknown}, {pool.TimedOut, AttemptsFail}} {
+		for range 20 {
+			end(intake.Answered, intake.Complete, record.Attempt{Upstream: "b:1", Outcome: c.outcome}, record.Attempt{Upstream: "c:1"})
+		}
+		m.Advance(start.Add(time.Second), Moment{Upstreams: states})
+		b := m.View(start, states).Upstreams[1]
+		assert.Equal(t, []any{c.mode, b.MinuteAttempts}, []any{b.Mode, b.MinuteFailed})
+	}
+	assert.Equal(t, "20 of the 20 attempts of the last minute failed; by outcome: timed_out 20", m.upstreams["b:1"].Cause)
+	assert.NotEqual(t, JobsFail, m.View(start, states).Fleet.Mode)
 }
 
 // One of two upstreams slows down; the other and the fleet's other jobs do not hide it.
@@ -131,8 +146,8 @@ func TestAnUpstreamsMode(t *testing.T) {
 		arrived := start.Add(time.Duration(i) * time.Second)
 		wait := time.Duration(i) * 100 * time.Millisecond
 		changes = append(changes, m.Advance(arrived, Moment{Upstreams: states})...)
-		m.Began(arrived.Add(100*time.Millisecond), arrivedAt(arrived, 0), pool.Choice{Address: "a:1", Claimed: arrived})
-		m.Began(arrived.Add(wait), arrivedAt(arrived.Add(-time.Minute), 0), pool.Choice{Address: "b:1", Claimed: arrived})
+		m.Began(arrived.Add(100*time.Millisecond), arrivedAt(arrived, 0), pool.Choice{Address: "a:1", Claimed: arrived}, nil)
+		m.Began(arrived.Add(wait), arrivedAt(arrived.Add(-time.Minute), 0), pool.Choice{Address: "b:1", Claimed: arrived}, nil)
 		for _, u := range []string{"a:1", "b:1"} {
 			j := served(selection.Low, wait, wait)
 			j.Attempts = []record.Attempt{{Upstream: u, Outcome: pool.Answered}}
@@ -140,8 +155,8 @@ func TestAnUpstreamsMode(t *testing.T) {
 		}
 	}
 	rows := m.View(start.Add(300*time.Second), append(states, state("c:1"))).Upstreams
-	assert.Equal(t, []Mode{Flat, Growing, Unknown}, []Mode{rows[0].Mode, rows[1].Mode, rows[2].Mode})
-	last := slices.IndexFunc(changes, func(c Change) bool { return c.Upstream == "b:1" && c.Mode == Growing })
+	assert.Equal(t, []Mode{Steady, QueueGrows, Unknown}, []Mode{rows[0].Mode, rows[1].Mode, rows[2].Mode})
+	last := slices.IndexFunc(changes, func(c Change) bool { return c.Upstream == "b:1" && c.Mode == QueueGrows })
 	require.NotEqual(t, -1, last)
 	assert.InEpsilon(t, 0.1, changes[last].Trend.Slope, 0.05, "without the minute before")
 	text, err := json.Marshal(rows[1])
@@ -154,13 +169,13 @@ func TestAnUpstreamsMode(t *testing.T) {
 // With every upstream answering 500 submitters get nothing. Where such a status is a
 // result, it is one.
 func TestErrorsAreLosses(t *testing.T) {
-	for count500, want := range map[bool]Mode{true: Losing, false: Flat} {
+	for count500, want := range map[bool]Mode{true: JobsFail, false: Steady} {
 		m, settings := New(start), Settings{Count500: count500}
 		states := []pool.State{state("a:1")}
 		now := start
 		for range 60 {
 			m.Advance(now, Moment{Upstreams: states})
-			m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{Address: "a:1", Claimed: now.Add(-time.Second)})
+			m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{Address: "a:1", Claimed: now.Add(-time.Second)}, nil)
 			j := served(selection.High, time.Second, time.Second)
 			j.Outcome, j.Attempts = intake.Failed, []record.Attempt{{Upstream: "a:1", Outcome: pool.Failed}}
 			m.Ended(now, settings, j)
@@ -168,10 +183,10 @@ func TestErrorsAreLosses(t *testing.T) {
 		}
 		v := m.View(now, states)
 		s := v.Fleet
-		assert.Equal(t, []Mode{want, want}, []Mode{s.Mode, v.Upstreams[0].Mode})
+		assert.Equal(t, []int{want.Number(), want.Number()}, []int{s.Mode.Number(), v.Upstreams[0].Mode.Number()})
 		if f := s.Windows[1].All; count500 {
 			assert.Equal(t, []uint64{60, 0, 60}, []uint64{f.Jobs, f.Complete, f.Failed})
-			assert.Regexp(t, `^of the 3 jobs of the last minute 3 failed, 0 came in part and 0 not at all; by outcome: failed 3$`, s.Cause)
+			assert.Regexp(t, `^3 of the 3 jobs of the last minute failed; by outcome: failed 3$`, s.Cause)
 		} else {
 			assert.Equal(t, []uint64{60, 60, 0}, []uint64{f.Jobs, f.Complete, f.Failed})
 		}
@@ -186,7 +201,7 @@ func TestALimitThatWorksLosesNothing(t *testing.T) {
 	m := New(start)
 	now := start
 	second := func(limited int, o intake.Outcome, c intake.Completeness) {
-		m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{})
+		m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{}, nil)
 		m.Ended(now, Default(), &record.Job{Outcome: o, Completeness: c})
 		for range limited {
 			m.Ended(now, Default(), &record.Job{Outcome: intake.Shed, Shedding: intake.ProjectLimit})
@@ -197,11 +212,11 @@ func TestALimitThatWorksLosesNothing(t *testing.T) {
 	for range 120 {
 		second(9, intake.Answered, intake.Complete)
 	}
-	assert.Equal(t, Flat, m.View(now, nil).Fleet.Mode)
+	assert.Equal(t, Steady, m.View(now, nil).Fleet.Mode)
 	for range 3 {
 		second(9, intake.NoAnswer, intake.Absent)
 	}
-	assert.Equal(t, Losing, m.View(now, nil).Fleet.Mode)
+	assert.Equal(t, JobsFail, m.View(now, nil).Fleet.Mode)
 }
 
 // Wild values do no harm: clocks that were set, times beyond all bounds.
@@ -214,7 +229,7 @@ func TestWildValues(t *testing.T) {
 			j := served(selection.High, d, d)
 			j.Attempts = []record.Attempt{{Upstream: "a:1", Outcome: pool.Answered, Start: d, End: d}}
 			m.Ended(now.Add(-time.Minute), Default(), j)
-			m.Began(now, arrivedAt(now.Add(d), d), pool.Choice{Address: "a:1", Claimed: now.Add(d)})
+			m.Began(now, arrivedAt(now.Add(d), d), pool.Choice{Address: "a:1", Claimed: now.Add(d)}, nil)
 			m.Advance(now, Moment{Upstreams: states})
 		}
 	}

@@ -15,8 +15,9 @@ const (
 	partial                 // a response that was cut short
 	absent                  // no response of an upstream
 	limited                 // refused because its project was at its limit: left out like uncounted
+	refused                 // of an attempt: no connection. That the upstream is down is shown by itself
 	uncounted               // it does not say how submitters are served
-	results   = int(limited) + 1
+	results   = int(refused) + 1
 )
 
 // resultOf is what a job counts as: one that was refused as invalid is uncounted, and so is one whose
@@ -43,6 +44,8 @@ func resultAt(j *record.Job, i int, count500 bool) result {
 	switch j.Attempts[i].Outcome {
 	case pool.Gone, pool.Moved: // the submitter left; the sidecar took the job away
 		return uncounted
+	case pool.Refused:
+		return refused
 	case pool.Answered, pool.Failed:
 		return resultOf(j, count500)
 	case pool.Truncated:
@@ -56,10 +59,10 @@ func resultAt(j *record.Job, i int, count500 bool) result {
 // tally is how jobs ended.
 type tally struct {
 	results [results]uint64
-	lost    [intake.Outcomes]uint64
+	lost    [max(int(intake.Outcomes), int(pool.Outcomes))]uint64 // by outcome: of a job for the fleet, of an attempt at an upstream
 }
 
-func (t *tally) add(r result, o intake.Outcome) {
+func (t *tally) add(r result, o uint8) {
 	t.results[r]++
 	if r == failed || r == partial || r == absent {
 		t.lost[o]++

@@ -20,8 +20,16 @@ const (
 type sample struct {
 	arrived   time.Duration
 	firstByte time.Duration // from there
-	bound     time.Duration // 0 is not known
-	jobs      float64       // how many it stands for
+	bound     time.Duration // on firstByte; 0 is not known
+	wait      time.Duration // in queues that give the job up after its patience
+	patience  time.Duration
+	jobs      float64 // how many it stands for
+}
+
+// from is x with these times.
+func (x sample) from(arrived, firstByte time.Duration) sample {
+	x.arrived, x.firstByte = arrived, firstByte
+	return x
 }
 
 // heard is when the first byte came.
@@ -68,19 +76,38 @@ type Trend struct {
 	Bound float64 `json:"bound_seconds,omitempty"`
 
 	certainty float64 // of a rise: Mann and Kendall's Z
+	latest    [2]rise // of the times to first byte and of the waits, where they rise in a straight line
 }
+
+// rise is how fast times rise to their shortest bound, by the later half of the samples, or by their last quarter if it is
+// steeper: all samples may reach back to before the rise.
+type rise struct{ bound, level, slope float64 }
 
 // Rise is by how much the time to first byte rose over all the jobs of the trend, in seconds.
 func (t Trend) Rise() float64 { return t.Slope * t.Jobs }
 
-// deadline is in how many jobs, and how many seconds, the time to first byte will
-// reach the shortest bound of a job; ok is false if it will not.
+const (
+	// farthest is how far ahead a forecast is made, in seconds.
+	farthest = 3600
+	// straight is how many times as steep as all samples the later half may be: a rise that has just begun becomes steeper.
+	straight = 1.1
+)
+
+// deadline is after how many more jobs, and in how many seconds, the first one is lost because its time to first
+// byte, or its wait, reaches its bound; ok is false if that is not foreseen. The latest job that the trend knows
+// arrived as long ago as its first byte took, and the first one to be lost is lost when it has been here for its bound.
 func (t *Trend) deadline() (jobs, after float64, ok bool) {
-	if t.Bound <= 0 || t.Slope <= 0 {
-		return 0, 0, false
+	for _, b := range t.latest {
+		if b.bound <= 0 || b.slope <= 0 {
+			continue
+		}
+		n := max(0, b.bound-b.level) / b.slope
+		in := max(0, n*t.Span/max(t.Jobs-1, 1)+b.bound-t.latest[0].level)
+		if in <= farthest && (!ok || in < after) {
+			jobs, after, ok = n, in, true
+		}
 	}
-	jobs = max(0, t.Bound-t.Level) / t.Slope
-	return jobs, jobs * t.Span / max(t.Jobs-1, 1), true
+	return jobs, after, ok
 }
 
 // at judges the jobs as they are known at an instant, in the order of their arrival; ok is
@@ -93,21 +120,38 @@ func (t *trend) at(now time.Duration) (Trend, bool) {
 	slices.SortStableFunc(recent, func(a, b sample) int { return cmp.Compare(a.arrived, b.arrived) })
 
 	result := Trend{Span: (recent[len(recent)-1].arrived - recent[0].arrived).Seconds()}
-	points := make([]spot, len(recent))
+	points, waits, patience := make([]spot, len(recent)), make([]spot, len(recent)), 0.0
 	for i, s := range recent {
-		if bound := s.bound.Seconds(); result.Bound == 0 || bound > 0 && bound < result.Bound {
-			result.Bound = bound
-		}
-		points[i] = spot{job: result.Jobs + s.jobs/2, firstByte: s.firstByte.Seconds()}
+		lower(&result.Bound, s.bound)
+		lower(&patience, s.patience)
+		points[i] = spot{result.Jobs + s.jobs/2, s.firstByte.Seconds()}
+		waits[i] = spot{points[i].job, s.wait.Seconds()}
 		result.Jobs += s.jobs
 	}
 	result.certainty = mannKendall(points)
 	result.Slope, result.Level = theilSen(points)
+	half := len(points) / 2
+	if by := riseTo(result.Bound, points[half:]); by.slope <= straight*result.Slope && result.certainty >= doubtful {
+		result.latest = [2]rise{by, riseTo(patience, waits[half:])}
+	}
 	return result, true
 }
 
+func riseTo(bound float64, points []spot) rise {
+	slope, level := theilSen(points)
+	latest, _ := theilSen(points[len(points)/2:])
+	return rise{bound, level, max(slope, latest)}
+}
+
+// lower makes a bound the shorter of two, of which 0 is not known.
+func lower(bound *float64, other time.Duration) {
+	if s := other.Seconds(); *bound == 0 || s > 0 && s < *bound {
+		*bound = s
+	}
+}
+
 // spot is a sample: job is the number of the middle one of the jobs that it stands for.
-type spot struct{ job, firstByte float64 }
+type spot struct{ job, seconds float64 }
 
 // mannKendall says how certain it is that points rise, in standard deviations of what
 // chance alone would do. It looks at the order of the values only, so that a long job
@@ -116,7 +160,7 @@ func mannKendall(points []spot) float64 {
 	s := 0
 	for i, p := range points {
 		for _, later := range points[i+1:] {
-			s += cmp.Compare(later.firstByte, p.firstByte)
+			s += cmp.Compare(later.seconds, p.seconds)
 		}
 	}
 	n := float64(len(points))
@@ -130,14 +174,14 @@ func theilSen(points []spot) (slope, level float64) {
 	slopes := make([]float64, 0, len(points)*(len(points)-1)/2)
 	for i, p := range points {
 		for _, later := range points[i+1:] {
-			slopes = append(slopes, (later.firstByte-p.firstByte)/(later.job-p.job))
+			slopes = append(slopes, (later.seconds-p.seconds)/(later.job-p.job))
 		}
 	}
 	slope = median(slopes)
 	heights := make([]float64, len(points))
 	last := points[len(points)-1].job
 	for i, p := range points {
-		heights[i] = p.firstByte + slope*(last-p.job)
+		heights[i] = p.seconds + slope*(last-p.job)
 	}
 	return slope, median(heights)
 }

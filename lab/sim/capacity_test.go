@@ -96,7 +96,7 @@ func judged(all []Result, until time.Duration) (m *quality.Machine, modes []qual
 		r := &all[i]
 		arrived := epoch.Add(r.Arrived)
 		events = append(events, event{r.Arrived + r.FirstByte, func(now time.Time) {
-			m.Began(now, &dispatch.Job{Request: dispatch.Request{Arrived: arrived}}, pool.Choice{})
+			m.Began(now, &dispatch.Job{Request: dispatch.Request{Arrived: arrived}}, pool.Choice{Claimed: arrived}, nil)
 		}}, event{r.Arrived + r.LastByte, func(now time.Time) {
 			m.Ended(now, quality.Default(), &record.Job{
 				Outcome: intake.Answered, Completeness: r.Completeness, Arrived: arrived, TTFB: r.FirstByte, Total: r.LastByte,
@@ -137,15 +137,60 @@ func TestAdviceForModeOneHolds(t *testing.T) {
 		promised := 3 * a.FullBusiest / float64(a.Needed)
 		t.Logf("%v jobs a second: %d upstreams; full %.2f, promised %.2f; modes %v", rate, a.Needed, full, promised, modesOf(all))
 		assert.InEpsilon(t, promised, full, 0.1)
-		assert.Equal(t, []quality.Mode{quality.Flat}, modesOf(all))
+		assert.Equal(t, []quality.Mode{quality.Steady}, modesOf(all))
 
 		small := int(0.95 * rate / adviceCores)
 		all, _ = servedBy(t, jobs, small)
-		assert.Contains(t, modesOf(all), quality.Growing, "%d upstreams are too few", small)
+		assert.Contains(t, modesOf(all), quality.QueueGrows, "%d upstreams are too few", small)
 		// Busy cores do not show by how much: the rise of the times to first byte does.
 		m, _ := judged(all, 5*time.Minute)
 		trend := m.View(epoch.Add(5*time.Minute), nil).Fleet.Trend
 		rise := trend.Rise() / trend.Span
 		assert.InEpsilon(t, rate/float64(small*adviceCores), 1+rise, 0.1, "more work comes than is done")
 	}
+}
+
+// While twice as much work arrives as is done, the forecast of the first lost job is right within a factor of 1.5, from
+// the moment at which the queue is seen to grow: the job that is lost waits until its queue timeout, although its
+// evaluate timeout is far longer.
+func TestForecastOfTheFirstLostJob(t *testing.T) {
+	const upstreams, queue, evaluate = 4, 60 * time.Second, 120 * time.Second
+	jobs := demand(5, 4*time.Minute, func(at float64) float64 {
+		if at < 60 {
+			return 0.3 * upstreams * adviceCores
+		}
+		return 2 * upstreams * adviceCores
+	})
+	for i := range jobs {
+		jobs[i].Timeouts = trace.Timeouts{Queue: queue.Seconds(), Evaluate: evaluate.Seconds()}
+	}
+	all, _ := servedBy(t, jobs, upstreams)
+	first, m := time.Duration(math.MaxInt64), quality.New(epoch)
+	var began []Result
+	for _, r := range all {
+		if r.Outcome == Expired {
+			first = min(first, r.Arrived+r.LastByte)
+		} else {
+			began = append(began, r)
+		}
+	}
+	slices.SortFunc(began, func(a, b Result) int { return cmp.Compare(a.Arrived+a.FirstByte, b.Arrived+b.FirstByte) })
+	forecasts := 0
+	for now := time.Duration(0); now < first*9/10; now += time.Second {
+		for ; began[0].Arrived+began[0].FirstByte <= now; began = began[1:] {
+			r, arrived := &began[0], epoch.Add(began[0].Arrived)
+			m.Began(arrived.Add(r.FirstByte), &dispatch.Job{
+				Request: dispatch.Request{Arrived: arrived, Queue: queue}, FirstByte: queue + evaluate, Patience: queue,
+			}, pool.Choice{Claimed: arrived}, &pool.Hint{Waited: r.Wait})
+			m.Ended(arrived.Add(r.FirstByte), quality.Default(), &record.Job{Outcome: intake.Answered, Completeness: intake.Complete})
+		}
+		m.Advance(epoch.Add(now), quality.Moment{})
+		if s := m.View(epoch.Add(now), nil).Fleet; s.DeadlineSeconds != nil {
+			forecasts++
+			left := (first - now).Seconds()
+			assert.InDelta(t, 0, math.Log(*s.DeadlineSeconds/left), math.Log(1.5), "%v: %.0f s are forecast, and %.0f s are left", now, *s.DeadlineSeconds, left)
+		}
+	}
+	t.Logf("first lost job at %v, %d forecasts", first, forecasts)
+	assert.Greater(t, forecasts, 20)
 }

@@ -29,7 +29,7 @@ type state struct {
 	Eligible bool
 	Why      string
 	Mode     string
-	Failed   uint64 `json:"minute_failed"`
+	Failed   uint64 `json:"minute_failed_attempts"`
 	Cached   int    `json:"cached_projects"`
 	Assumed  int    `json:"assumed_projects"`
 	Breaker  struct{ State string }
@@ -238,7 +238,7 @@ func TestFailingUpstreams(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 500, status)
 	}
-	b.until(`document.querySelector("#mode").textContent === "losing"`)
+	b.until(`document.querySelector("#mode").textContent === "jobs fail"`)
 	tile := func(title string) string {
 		return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === %q).lastChild.textContent`, title))
 	}

@@ -14,8 +14,8 @@ function state(u) {
   return [u.why || "eligible", ...odd].join("; ");
 }
 
-const modes = { unknown: 0, flat: 1, growing: 2, losing: 3 };
-const trouble = (u) => (!u.eligible ? 0 : u.minute_failed + u.minute_lost > 0 ? 1 : u.suspect || u.implausible || u.slow ? 2 : 3);
+const modes = { unknown: 0, steady: 1, "queue grows": 2, "attempts fail": 3 };
+const trouble = (u) => (!u.eligible ? 0 : u.minute_failed_attempts > 0 ? 1 : u.suspect || u.implausible || u.slow ? 2 : 3);
 const bad = (n) => (n > 0 ? "bad" : "");
 const reported = (u, text) => (u.report_age_seconds < 0 ? "–" : text);
 
@@ -23,14 +23,13 @@ const reported = (u, text) => (u.report_age_seconds < 0 ? "–" : text);
 const columns = [
   { title: "upstream", left: true, by: (u) => u.address, text: (u) => u.address },
   { title: "state", left: true, by: trouble, text: state, cls: (u) => "wide " + ["bad", "bad", "warn", "ok"][u.eligible ? Math.max(2, trouble(u)) : 0] },
-  { title: "mode", left: true, by: (u) => modes[u.mode], text: (u) => u.mode, cls: (u) => u.mode },
+  { title: "mode", left: true, by: (u) => modes[u.mode], text: (u) => u.mode, cls: (u) => u.mode.replace(" ", "-") },
   { title: "jobs", by: (u) => u.jobs, text: (u) => number(u.jobs), hint: "Jobs that are there now, of all sidecars" },
   { title: "own", by: (u) => u.in_flight, text: (u) => number(u.in_flight), hint: "Jobs there that this sidecar sent" },
   { title: "stalled", by: (u) => u.stalled, text: (u) => reported(u, number(u.stalled)), cls: (u) => (u.stalled > 0 ? "warn" : ""), hint: "Joblets that are ready and wait for a core" },
   { title: "wait", by: (u) => u.wait_seconds, text: (u) => (u.wait_seconds < 0 ? "–" : seconds(u.wait_seconds)), cls: (u) => (u.wait_seconds > 0 ? "warn" : ""), hint: "How long a job that came now would wait for a core" },
-  { title: "jobs/min", by: (u) => u.minute_jobs, text: (u) => number(u.minute_jobs) },
-  { title: "failed/min", by: (u) => u.minute_failed, text: (u) => number(u.minute_failed), cls: (u) => bad(u.minute_failed), hint: "Jobs with a whole response of status 500 or more" },
-  { title: "lost/min", by: (u) => u.minute_lost, text: (u) => number(u.minute_lost), cls: (u) => bad(u.minute_lost), hint: "Jobs with a response in part or none" },
+  { title: "attempts/min", by: (u) => u.minute_attempts, text: (u) => number(u.minute_attempts) },
+  { title: "failed/min", by: (u) => u.minute_failed_attempts, text: (u) => number(u.minute_failed_attempts), cls: (u) => bad(u.minute_failed_attempts), hint: "Attempts without a whole response of a status below 500. Another upstream may have answered those jobs" },
   { title: "first byte", by: (u) => u.latency_seconds, text: (u) => (u.latency_seconds ? seconds(u.latency_seconds) : "–"), hint: "A moving average that follows peaks at once" },
   { title: "rate", by: (u) => u.rate, text: (u) => (u.rate ? number(u.rate) + "/s" : "–"), hint: "Jobs that it completes each second when all its cores are busy" },
   { title: "cores", by: (u) => u.cores, text: (u) => (u.cores ? (u.cores_busy >= 0 ? number(u.cores_busy) + " of " : "") + u.cores : "–"), hint: "How many of its cores are busy" },
@@ -103,18 +102,15 @@ function show() {
   setText($("#shown"), wanted.length === n ? `${n} upstream${n === 1 ? "" : "s"}` : `${wanted.length} of ${n}`);
 }
 
-// failing lists the upstreams that get no jobs or fail them.
+// failing lists the upstreams that get no jobs, or at which attempts fail.
 function failing() {
   const list = upstreams.filter((u) => trouble(u) < 2);
   const lines = list.slice(0, shownFailing).map((u) => {
-    const how = [];
-    if (u.minute_failed) how.push(`${number(u.minute_failed)} failed`);
-    if (u.minute_lost) how.push(`${number(u.minute_lost)} lost`);
-    const jobs = how.length ? `of ${number(u.minute_jobs)} jobs in a minute ${how.join(" and ")}` : "";
-    return element("li", "", place(u.address), ": " + [u.why, jobs].filter(Boolean).join("; "));
+    const attempts = u.minute_failed_attempts ? `${number(u.minute_failed_attempts)} of ${number(u.minute_attempts)} attempts in a minute failed` : "";
+    return element("li", "", place(u.address), ": " + [u.why, attempts].filter(Boolean).join("; "));
   });
   if (list.length > lines.length) lines.push(element("li", "", `and ${list.length - lines.length} more, first in the table below`));
-  if (!lines.length) lines.push(element("li", "quiet", upstreams.length ? "Each upstream is eligible, and none failed a job in the last minute." : "No upstream is known."));
+  if (!lines.length) lines.push(element("li", "quiet", upstreams.length ? "Each upstream is eligible, and no attempt failed in the last minute." : "No upstream is known."));
   const box = $("#failing");
   if (box.textContent !== lines.map((l) => l.textContent).join("")) box.replaceChildren(...lines);
   setClass(box, list.length ? "bad" : "");

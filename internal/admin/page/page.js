@@ -7,9 +7,9 @@ import "./pick.js";
 
 const sentences = {
   unknown: "Too few jobs ended to say how they are served.",
-  flat: "Each job is served like the one before.",
-  growing: "More work comes than is done: each job waits longer than the one before.",
-  losing: "Submitters get errors, or their results in part or not at all.",
+  steady: "No job waits longer than the one before.",
+  "queue grows": "More work arrives than is done: each job waits longer than the one before.",
+  "jobs fail": "Submitters get errors, or their results in part or not at all.",
 };
 
 let host = "";
@@ -17,17 +17,17 @@ let host = "";
 function header(now) {
   const f = now.fleet;
   setText($("#mode"), f.mode);
-  setClass($("#mode"), "badge " + f.mode);
+  setClass($("#mode"), "badge " + f.mode.replace(" ", "-"));
   let text = sentences[f.mode];
   if (now.panic) text = "Panic: every breaker is open, so jobs go to all upstreams all the same. " + text;
   if (now.not_ready) text = `Takes no jobs: ${now.not_ready}.`;
-  else if (f.mode === "losing") text += ` Since ${clock(f.since)}: ${f.cause}.`;
-  else if (f.mode === "growing") {
+  else if (f.mode === "jobs fail") text += ` Began at ${clock(f.since)} with: ${f.cause}.`;
+  else if (f.mode === "queue grows") {
     text += ` Times to first byte rise by ${seconds(f.trend.slope_seconds_per_job)} a job.`;
-    if (f.deadline_in_seconds !== undefined) text += ` The first deadline passes in ${seconds(f.deadline_in_seconds)}, ${number(Math.round(f.deadline_in_jobs))} jobs.`;
+    if (f.deadline_in_seconds !== undefined) text += ` If they rise on, the first job fails in ${seconds(f.deadline_in_seconds)}, after ${number(Math.round(f.deadline_in_jobs))} more jobs.`;
   }
   setText($("#sentence"), text);
-  document.title = [f.mode === "losing" || f.mode === "growing" ? f.mode : "", host, "pilotfish"].filter(Boolean).join(" – ");
+  document.title = [["queue grows", "jobs fail"].includes(f.mode) ? f.mode : "", host, "pilotfish"].filter(Boolean).join(" – ");
 }
 
 function tiles(now) {
