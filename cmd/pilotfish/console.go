@@ -115,7 +115,7 @@ func (s *sidecar) now() admin.Now {
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()
 	n.Landings, n.Holdings = s.served.landings.Last(), s.served.landings.Holdings(holders)
-	n.View = s.served.machine.View(now, states)
+	n.View = s.view(now, states)
 	n.Failures = append(n.Failures, s.served.failures...)
 	slices.Reverse(n.Failures)
 	return n
@@ -125,6 +125,15 @@ func (s *sidecar) now() admin.Now {
 func (s *sidecar) events() []logging.Event {
 	events, _ := s.log.Events.Last()
 	return events
+}
+
+// view is how upstreams in these states serve jobs; the lock of served must be held.
+func (s *sidecar) view(now time.Time, states []pool.State) quality.View {
+	v := s.served.machine.View(now, states)
+	if v.Capacity != nil {
+		v.Capacity.Plan(s.current.Load().cfg.Quality)
+	}
+	return v
 }
 
 // points are the last hour.
@@ -195,7 +204,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	}
 	states := s.balancer.States()
 	s.served.mu.Lock()
-	live.View = s.served.machine.View(now, states)
+	live.View = s.view(now, states)
 	s.served.mu.Unlock()
 	if !d.BelievedAt.IsZero() {
 		live.Discovery.Age = now.Sub(d.BelievedAt)

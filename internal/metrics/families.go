@@ -71,6 +71,13 @@ func families() []family {
 					send(float64(c.Needed))
 				}
 			}),
+		gauge("pilotfish_fleet_upstreams_for_target",
+			"How many upstreams would keep quality.target in the busiest minute of the last hour. Absent without a target.",
+			func(now *Live, send send) {
+				if c := now.Capacity; c != nil && c.ForTarget != nil {
+					send(float64(*c.ForTarget))
+				}
+			}),
 		gauge("pilotfish_queue_limited_jobs",
 			"Jobs that wait in the sidecar because their project has as many in flight as it may have.",
 			func(now *Live, send send) { send(float64(now.Limited)) }),

@@ -174,7 +174,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 		InFlight: 4, Waiting: 1, NotReady: "shutting down",
 		View: quality.View{
 			Panic:    true,
-			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5},
+			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5, ForTarget: new(4), CostPerJob: new(0.25)},
 			Fleet:    quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
 			Upstreams: []quality.Upstream{
 				row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
@@ -193,7 +193,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	assert.Equal(t, `queue grows, the first job fails in 90 s if times rise on, takes no jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
 2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1 waiting; 2 of 3 upstreams eligible
 first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
-45 % full, 120 % in the busiest minute; 5 upstreams would serve every job alike (+2)
+45 % full, 120 % in the busiest minute; 5 upstreams would serve every job at once (+2), 4 would keep the target; a job costs 0.25
 
   jobs  own  stalled     wait  attempts/min  failed/min  first byte     rate  cached  report     mode         state  upstream
      0    0        0  unknown             0           0     unknown  unknown       0    none  unknown  breaker open       c:1

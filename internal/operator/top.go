@@ -90,8 +90,18 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 	fmt.Fprintf(out, "first byte p50 %s, p99 %s; last byte p50 %s, p99 %s\n",
 		measured(all.FirstByte.P50, " s"), measured(all.FirstByte.P99, " s"), measured(all.LastByte.P50, " s"), measured(all.LastByte.P99, " s"))
 	if c := n.Capacity; c != nil {
-		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job alike (%+d)\n",
+		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
 			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
+		if c.ForTarget != nil {
+			fmt.Fprintf(out, ", %d would keep the target", *c.ForTarget)
+		}
+		if c.CostPerJob != nil {
+			fmt.Fprintf(out, "; a job costs %s", short(*c.CostPerJob))
+		}
+		fmt.Fprintln(out)
+	}
+	if n.InFlight+n.Waiting+int(all.Jobs) == 0 && len(n.Upstreams) > 0 && n.Eligible() == len(n.Upstreams) {
+		fmt.Fprintln(out, "healthy and idle: every upstream is eligible, and no job arrived in a minute")
 	}
 	fmt.Fprintln(out)
 }

@@ -2,6 +2,7 @@ package quality
 
 import (
 	"math"
+	"sort"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -33,6 +34,39 @@ type Advice struct {
 	FullBusiest float64 `json:"full_in_busiest_minute"`
 	// Needed is how many upstreams would serve every job of the busiest minute alike (mode 1).
 	Needed int `json:"upstreams_needed"`
+	// ForTarget is how many upstreams would keep quality.target in the busiest minute; absent without a target.
+	ForTarget *int `json:"upstreams_for_target,omitempty"`
+	// CostPerJob is what the upstreams cost while they were seen, divided by the jobs that they did; absent without
+	// quality.upstream_price.
+	CostPerJob *float64 `json:"cost_per_job,omitempty"`
+
+	busiest, jobs float64 // cores in the busiest minute, and jobs in all
+}
+
+// Plan adds what the settings ask for.
+func (a *Advice) Plan(s Settings) {
+	if t := s.Target.WaitP95; t > 0 {
+		low := int(a.busiest*float64(a.Upstreams)/a.Cores) + 1 // fewer never catch up
+		n := low + sort.Search(max(0, a.Needed-low), func(i int) bool {
+			return waitsLonger(float64(low+i)*a.Cores/float64(a.Upstreams), a.busiest, a.CoreSecondsPerJob, t.Seconds()) <= 0.05
+		})
+		a.ForTarget = &n
+	}
+	if s.UpstreamPrice > 0 {
+		cost := s.UpstreamPrice * float64(a.Upstreams) * a.CoveredSeconds / time.Hour.Seconds() / a.jobs
+		a.CostPerJob = &cost
+	}
+}
+
+// waitsLonger is the share of jobs that wait longer than t seconds for one of so many cores, of which busy are busy in
+// the mean, if jobs need so many seconds of one: an M/M/k queue, by the formula of Erlang C.
+func waitsLonger(cores, busy, seconds, t float64) float64 {
+	blocked := 1.0 // Erlang B
+	for k := 1.0; k <= cores; k++ {
+		blocked = busy * blocked / (k + busy*blocked)
+	}
+	waits := blocked / (1 - busy/cores*(1-blocked))
+	return waits * math.Exp(-(cores-busy)*t/seconds)
 }
 
 // maxUpstreams is the most that is advised.
@@ -50,7 +84,7 @@ func Advise(f Fleet, step time.Duration, jobs, cores []float64) *Advice {
 	if f.Upstreams < 1 || !(f.Cores > 0) || !(came > 0) || !(work > 0) {
 		return nil
 	}
-	a := &Advice{Fleet: f, CoveredSeconds: float64(len(jobs)) * step.Seconds(), CoreSecondsPerJob: work * step.Seconds() / came}
+	a := &Advice{Fleet: f, CoveredSeconds: float64(len(jobs)) * step.Seconds(), CoreSecondsPerJob: work * step.Seconds() / came, jobs: came}
 	a.JobsPerSecond = f.Cores / a.CoreSecondsPerJob
 	busiest := 0.0                                         // cores
 	width := min(max(1, int(time.Minute/step)), len(jobs)) // a shorter load is one minute
@@ -59,7 +93,7 @@ func Advise(f Fleet, step time.Duration, jobs, cores []float64) *Advice {
 		a.Full = needed / f.Cores
 		busiest = max(busiest, needed)
 	}
-	a.FullBusiest = busiest / f.Cores
+	a.busiest, a.FullBusiest = busiest, busiest/f.Cores
 	free := room * math.Sqrt(busiest)
 	a.Needed = int(min(max(1, math.Ceil((busiest+free)*float64(f.Upstreams)/f.Cores)), maxUpstreams))
 	return a
@@ -105,8 +139,9 @@ func fleetOf(states []pool.State) (f Fleet) {
 // it, jobs wait for another reason.
 const saturated = 0.8
 
-// demand is how many cores the jobs of all sidecars need, and how many jobs end each
-// second, as far as the upstreams report.
+// demand is how many cores the jobs of all sidecars need, and how many jobs are completed each
+// second, as far as the upstreams report. Of one that does not report busy cores, each job that is known to be there
+// takes one.
 //
 // Busy cores cannot show that more work comes than is done. What submitters see can:
 // where the time to first byte rises by a tenth of a second each second, a tenth more
@@ -115,17 +150,21 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 	of := 0.0
 	for i := range states {
 		s := &states[i]
-		if s.Leaves() || s.Cores == 0 || s.CoresBusy < 0 {
+		if s.Leaves() || s.Cores == 0 {
 			continue
 		}
-		busy := min(s.CoresBusy, float64(s.Cores))
+		busy := s.CoresBusy
+		if busy < 0 {
+			busy = s.Jobs
+		}
+		busy = min(busy, float64(s.Cores))
 		cores, of = cores+busy, of+float64(s.Cores)
 		jobsPerSecond += s.Rate * busy / float64(s.Cores)
 	}
 	minute := m.fleet.tally(now)
 	bad, jobs := minute.bad()
 	if jobsPerSecond == 0 { // the upstreams do not report it: this sidecar's own
-		jobsPerSecond = float64(jobs) / time.Minute.Seconds()
+		jobsPerSecond = float64(minute.results[complete]) / time.Minute.Seconds()
 	}
 	more := 1.0
 	switch t := m.fleet.Trend; {

@@ -79,6 +79,8 @@ func TestDemand(t *testing.T) {
 	draining, drained := cores(8, 8, 8), cores(8, 8, 8)
 	draining.Draining, drained.Drained = true, true
 	assert.Equal(t, []float64{9, 5}, demand(cores(8, 6, 4), cores(4, 3, 2.6666666666666665), cores(0, -1, 9), cores(0, 1, 9), draining, drained))
+	plain := pool.State{Cores: 8, CoresBusy: -1, Jobs: 3}
+	assert.Equal(t, []float64{3, 0}, demand(plain), "no report: a core for each job that is there")
 	for range 600 {
 		m.fleet.observe(0, complete, 0)
 	}
@@ -118,4 +120,24 @@ func TestAdviceOfTheLastHour(t *testing.T) {
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{0.25, 1, 3590}, []float64{a.Full, a.FullBusiest, a.CoveredSeconds}) // the present step is not over
 	assert.InDelta(t, 1, a.CoreSecondsPerJob, 1e-9)
+}
+
+// 20 cores that jobs of 2 s keep busy need 21 to 29 upstreams of one core, depending on the target; prices
+// are per upstream and hour. By Erlang C, 30 % of jobs wait for one of 24 cores, and a share of exp(-4 t / 2 s) of them
+// waits longer than t.
+func TestPlan(t *testing.T) {
+	load := steady(nil, 600, 20)
+	var jobs []float64
+	for _, cores := range load {
+		jobs = append(jobs, cores/2)
+	}
+	for wait, want := range map[time.Duration]int{time.Hour: 21, 5 * time.Second: 22, time.Second: 24, time.Millisecond: 29} {
+		a := Advise(Fleet{Upstreams: 20, Cores: 20}, time.Second, jobs, load)
+		a.Plan(Settings{Target: Target{WaitP95: wait}, UpstreamPrice: 3})
+		assert.Equal(t, want, *a.ForTarget, "%v", wait)
+		assert.InEpsilon(t, 3*20./3600/10, *a.CostPerJob, 1e-9)
+	}
+	a := Advise(Fleet{Upstreams: 20, Cores: 20}, time.Second, jobs, load)
+	a.Plan(Default())
+	assert.Equal(t, []any{(*int)(nil), (*float64)(nil)}, []any{a.ForTarget, a.CostPerJob})
 }

@@ -17,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 )
 
 // Settings is what submitters are promised.
@@ -24,6 +25,24 @@ type Settings struct {
 	// Count500 says whether a response with a status of 500 or more is a failed job. Set
 	// it to false where such a status is a result like any other.
 	Count500 bool `yaml:"count_500"`
+	// Target is the wait that the fleet should keep: the admin port and a metric report how many upstreams would.
+	Target Target `yaml:"target"`
+	// UpstreamPrice is what an upstream costs per hour, in any currency. The admin port then reports the cost of a job.
+	// 0 is not known.
+	UpstreamPrice float64 `yaml:"upstream_price"`
+}
+
+// Target is how long jobs may wait.
+type Target struct {
+	// WaitP95 is the wait for a core that 95 of 100 jobs should not exceed in the busiest minute of the last hour; 0 is
+	// no target.
+	WaitP95 time.Duration `yaml:"wait_p95"`
+}
+
+// Check reports what cannot be used.
+func (s Settings) Check(f *settings.Faults) {
+	f.In("target").NotNegative("wait_p95", s.Target.WaitP95)
+	f.Between("upstream_price", s.UpstreamPrice, 0, 1e9)
 }
 
 // Default is the promise of an empty file.
