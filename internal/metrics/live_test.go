@@ -37,7 +37,7 @@ func rowOf(address string) quality.Upstream {
 func everything(time.Time) Live {
 	return Live{
 		View: quality.View{Panic: true, Fleet: quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0)},
-			Capacity: &quality.Advice{Full: 1.25, Needed: 7},
+			Capacity: &quality.Advice{Full: 1.25, Needed: 7, ForTarget: new(9)},
 			Upstreams: []quality.Upstream{
 				{Mode: quality.JobsFail, State: pool.State{
 					Upstream: at("a:1"), Eligible: true, InFlight: 3, Cores: 4, ReportAge: 1.5, Running: 5, Stalled: 7, Drained: true, Level: 1,
@@ -90,12 +90,13 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_overload_level{upstream="b:1"}`:       0.25,
 		`pilotfish_mode{upstream="b:1"}`:                 0,
 
-		"pilotfish_panic_mode":             1,
-		"pilotfish_fleet_mode":             2,
-		"pilotfish_first_deadline_seconds": 90,
-		"pilotfish_fleet_full":             1.25,
-		"pilotfish_fleet_upstreams_needed": 7,
-		"pilotfish_queue_limited_jobs":     5,
+		"pilotfish_panic_mode":                 1,
+		"pilotfish_fleet_mode":                 2,
+		"pilotfish_first_deadline_seconds":     90,
+		"pilotfish_fleet_full":                 1.25,
+		"pilotfish_fleet_upstreams_needed":     7,
+		"pilotfish_fleet_upstreams_for_target": 9,
+		"pilotfish_queue_limited_jobs":         5,
 
 		"pilotfish_discovery_age_seconds":                  90,
 		`pilotfish_discovery_sets_total{result="applied"}`: 4,
