@@ -12,7 +12,7 @@ import (
 )
 
 // rowsOfOrigins is how many rows each document's table had when it was complete.
-var rowsOfOrigins = map[string]int{"Thesis": 86, "Blog": 8, "OpenWhisk": 19, "Zhu": 12, "Turner": 20}
+var rowsOfOrigins = map[string]int{"Thesis": 87, "Blog": 8, "OpenWhisk": 19, "Zhu": 12, "Turner": 20}
 
 // missingOfOrigins is how many rows say "missing". It only goes down.
 const missingOfOrigins = 4
