@@ -81,6 +81,10 @@ lint: $(BIN)/golangci-lint ## Check the format, run the linters, look for known 
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
 	$(BIN)/golangci-lint run --allow-serial-runners ./...
 	cd lab && $(BIN)/golangci-lint run --allow-serial-runners ./...
+	$(MAKE) vulncheck
+
+.PHONY: vulncheck
+vulncheck: $(BIN)/golangci-lint ## Look for known vulnerabilities in what is linked.
 	./tools/vulncheck $(BIN)/govulncheck
 
 $(BIN)/golangci-lint: tools/lint/go.sum

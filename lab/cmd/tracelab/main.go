@@ -19,6 +19,8 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
+var version = "devel" // the linker sets it when a release is built
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 type commands struct {
@@ -34,7 +36,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	p := cli.Program{
 		Name:        "tracelab",
 		Description: "Compares policies in simulated time.",
-		Version:     cli.Version("devel"),
+		Version:     cli.Version(version),
 		Do:          new(commands),
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})
