@@ -91,12 +91,19 @@ $(BIN)/golangci-lint: tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $@
 
-bench: ## Run the benchmarks of the packages.
+bench: ## Run the benchmarks of the packages, with one table of what grows with upstreams, projects and waiting jobs.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# PREVIOUS is the release before: the last tag, or a commit.
+PREVIOUS ?= $(or $(shell git describe --tags --abbrev=0 2>/dev/null),7e901e3)
+.PHONY: $(BIN)/previous
+$(BIN)/previous:
+	mkdir -p $(BIN) && sources=$$(mktemp -d) && trap 'rm -r $$sources' EXIT && git archive $(PREVIOUS) | tar -x -C $$sources && \
+		CGO_ENABLED=0 $(GO) -C $$sources build -trimpath -buildvcs=false -o $@ ./cmd/pilotfish
 
 # BENCH='--rounds 1' for less. What cannot be installed is named as missing.
 .PHONY: bench-peers
-bench-peers: build build-lab ## Measure what pilotfish costs beside its peers; twenty minutes (docs/performance.md).
+bench-peers: build build-lab $(BIN)/previous ## Measure what pilotfish costs beside its peers and the release before; an hour (docs/performance.md).
 	-./tools/need haproxy nginx wrk
 	-$(MAKE) $(BIN)/envoy/installed
 	$(BIN)/bench compare $(BENCH)

@@ -14,16 +14,17 @@ import (
 )
 
 type compareCommand struct {
-	Pilotfish []string      `default:"pilotfish=bin/pilotfish" placeholder:"NAME=PATH" help:"A pilotfish to measure; repeat to compare versions."`
+	Pilotfish []string      `placeholder:"NAME=PATH" help:"A pilotfish to measure; repeat to compare versions. Without it: bin/pilotfish, and bin/previous as the release before."`
 	Envoy     string        `default:"bin/envoy/bin/envoy" help:"Where Envoy is."`
-	Rounds    int           `default:"3" help:"How often everything is measured."`
+	Rounds    int           `default:"10" help:"How often everything is measured."`
 	Duration  time.Duration `default:"3s" help:"How long each load lasts, in whole seconds."`
 	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
 	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
 
-	waiting  int    // jobs that wait at one time
-	dir, wrk string // paths of files, and of the program
-	stubs    *stubs // of a round
+	waiting  int      // jobs that wait at one time
+	dir, wrk string   // paths of files, and of the program
+	stubs    *stubs   // of a round
+	bodies   [][]byte // of a scenario
 }
 
 // Run measures in rounds: within a round, every scenario of every peer once,
@@ -32,6 +33,9 @@ type compareCommand struct {
 func (c *compareCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
+	if c.Pilotfish == nil {
+		c.Pilotfish = []string{"pilotfish=bin/pilotfish", "previous=bin/previous"}
+	}
 	var err error
 	if c.dir, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
@@ -84,7 +88,7 @@ func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r
 		return err
 	}
 	defer c.stubs.close()
-	if err := c.prepare(s.body); err != nil {
+	if err := c.prepare(s); err != nil {
 		return err
 	}
 	got := map[string][]figure{}

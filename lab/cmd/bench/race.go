@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -113,7 +114,7 @@ const threeSidecars, untold = "pilotfish, three sidecars", "pilotfish, no order 
 // and its peers.
 func (c *raceCommand) entrants() []peer {
 	all := peers(c.Envoy, []string{"pilotfish, one sidecar=" + c.Pilotfish, threeSidecars + "=" + c.Pilotfish, untold + "=" + c.Pilotfish})
-	return slices.DeleteFunc(all, func(p peer) bool { return p.name == meshName })
+	return slices.DeleteFunc(all, func(p peer) bool { return p.name == meshName || strings.HasSuffix(p.name, ", log") })
 }
 
 // draw draws the jobs of a trace: the same for all entrants of a round.

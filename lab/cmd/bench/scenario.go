@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,19 +23,27 @@ type scenario struct {
 	body        int // bytes
 	connections int
 	waits       bool // the jobs are not answered, and memory is measured
+	deep        bool // bodies are nested, and responses have 2 KB
+	rate        int  // jobs a second, sent when they are due; 0: each connection sends the next job after a response
 }
 
 // scenarios are all that is measured. waiting is the number of jobs that wait at one time.
 func scenarios(waiting int) (all []scenario) {
 	const kb = 1 << 10
 	for _, s := range []scenario{
-		{"4 KB", 4, 4 * kb, 32, false}, {"4 KB", 4, 4 * kb, 1, false}, {"4 KB", 4, 4 * kb, 256, false}, {"64 KB", 4, 64 * kb, 32, false},
-		{"1 MB", 4, 1024 * kb, 32, false}, {"4 KB", 14, 4 * kb, 32, false}, {"4 KB", 300, 4 * kb, 32, false},
+		{name: "4 KB", body: 4 * kb}, {name: "4 KB deep", body: 4 * kb, deep: true}, {name: "4 KB", body: 4 * kb, rate: 500}, {name: "4 KB", body: 4 * kb, rate: 2000},
+		{name: "4 KB", body: 4 * kb, connections: 1}, {name: "4 KB", body: 4 * kb, connections: 256}, {name: "64 KB", body: 64 * kb},
+		{name: "1 MB", body: 1024 * kb}, {name: "4 KB", upstreams: 14, body: 4 * kb}, {name: "4 KB", upstreams: 300, body: 4 * kb},
 	} {
-		s.name = fmt.Sprintf("%s jobs, %d connections, %d upstreams", s.name, s.connections, s.upstreams)
+		s.upstreams, s.connections = cmp.Or(s.upstreams, 4), cmp.Or(s.connections, 32)
+		load := fmt.Sprintf("%d connections", s.connections)
+		if s.rate > 0 {
+			load = fmt.Sprintf("%d a second", s.rate)
+		}
+		s.name = fmt.Sprintf("%s jobs, %s, %d upstreams", s.name, load, s.upstreams)
 		all = append(all, s)
 	}
-	return append(all, scenario{fmt.Sprintf("%d jobs of 4 KB that wait", waiting), 4, 4 * kb, waiting, true})
+	return append(all, scenario{name: fmt.Sprintf("%d jobs of 4 KB that wait", waiting), upstreams: 4, body: 4 * kb, connections: waiting, waits: true})
 }
 
 const (
@@ -44,14 +53,14 @@ const (
 
 // underLoad is the processor time of a job, and the time that it takes, with a peer (nil is none) at its address.
 func (c *compareCommand) underLoad(ctx context.Context, s *scenario, p *proxy, address string) ([]figure, error) {
-	if _, err := c.load(ctx, address, s.connections, min(c.Duration, time.Second)); err != nil { // warms up
+	if _, err := c.load(ctx, address, s, min(c.Duration, time.Second)); err != nil { // warms up
 		return nil, err
 	}
 	before, err := p.cpu()
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.load(ctx, address, s.connections, c.Duration)
+	l, err := c.load(ctx, address, s, c.Duration)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +68,10 @@ func (c *compareCommand) underLoad(ctx context.Context, s *scenario, p *proxy, a
 	figures := []figure{
 		{cpuPerJob, (after - before) * 1e6 / float64(l.Jobs)}, {"jobs/s", float64(l.Jobs) / (float64(l.Microseconds) / 1e6)}, {latency, float64(l.P50)},
 	}
-	if p == nil {
+	if s.rate > 0 {
+		figures = append(figures, figure{"p99 us", float64(l.P99)}, figure{"p99.9 us", float64(l.P999)})
+	}
+	if p == nil || s.rate > 0 { // paced jobs are too few for the clock of processor time
 		figures = figures[1:]
 	}
 	return figures, err
@@ -80,7 +92,7 @@ func (c *compareCommand) memory(ctx context.Context, s *scenario, p *proxy, addr
 			return nil, err
 		}
 		defer conn.Close()
-		job := bodyOf(i%projects, s.body)
+		job := bodyOf(i%projects, s)
 		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", waitPath, len(job), job); err != nil {
 			return nil, err
 		}
@@ -114,18 +126,21 @@ const projects = 5000
 
 // bodies returns jobs of so many bytes. The project is the last member: a
 // reader cannot stop early.
-func bodies(size int) [][]byte {
+func bodies(s *scenario) [][]byte {
 	const most = 20 << 20 // bytes of all together
-	all := make([][]byte, max(1, min(projects, most/size)))
+	all := make([][]byte, max(1, min(projects, most/s.body)))
 	for i := range all {
-		all[i] = bodyOf(i, size)
+		all[i] = bodyOf(i, s)
 	}
 	return all
 }
 
-func bodyOf(project, size int) []byte {
+func bodyOf(project int, s *scenario) []byte {
 	end := fmt.Sprintf(`{}],"priority":"low","project_id":%d}`, project)
-	const rule = `{"field":"title","action":"replace","value":"x","with":"y"},`
+	rule, size := `{"field":"title","action":"replace","value":"x","with":"y"},`, s.body
+	if s.deep {
+		rule = `{"when":{"all":[{"not":{"any":[{"field":"title","like":{"text":"^[a-z]+$","flags":["i","u"]}}]}}]},"then":[{"set":{"price":{"in":"EUR","is":12.5,"of":[[1,2],[3,[4,5]]]}}}]},`
+	}
 	b := []byte(`{"input":"s3://feeds/in.csv","rules":[`)
 	for len(b)+len(rule)+len(end) < size {
 		b = append(b, rule...)
@@ -138,26 +153,40 @@ func bodyOf(project, size int) []byte {
 type load struct {
 	Jobs         int `json:"jobs"`
 	Microseconds int `json:"microseconds"`
-	P50          int `json:"p50"` // microseconds
+	P50          int `json:"p50"` // microseconds, as the others
+	P99          int `json:"-"`
+	P999         int `json:"-"`
 	Failed       int `json:"failed"`
 }
 
 // prepare writes what wrk needs for jobs of so many bytes.
-func (c *compareCommand) prepare(size int) error {
+func (c *compareCommand) prepare(s *scenario) error {
+	c.bodies = bodies(s)
 	script, err := configs.ReadFile("config/wrk.lua")
 	return errors.Join(err,
 		os.WriteFile(filepath.Join(c.dir, "wrk.lua"), script, 0o600),
-		os.WriteFile(filepath.Join(c.dir, "bodies"), append(bytes.Join(bodies(size), []byte("\n")), '\n'), 0o600),
+		os.WriteFile(filepath.Join(c.dir, "bodies"), append(bytes.Join(c.bodies, []byte("\n")), '\n'), 0o600),
 	)
 }
 
-// load has wrk submit jobs over so many connections, each one job at a time, for a while.
-func (c *compareCommand) load(ctx context.Context, address string, connections int, d time.Duration) (load, error) {
+// path is where a scenario's jobs go.
+func (s *scenario) path() string {
+	if s.deep {
+		return deepPath
+	}
+	return jobPath
+}
+
+// load has wrk submit jobs, each connection one at a time, for a while, or submits them itself at the scenario's rate.
+func (c *compareCommand) load(ctx context.Context, address string, s *scenario, d time.Duration) (load, error) {
+	if s.rate > 0 {
+		return c.paced(ctx, address, s, d)
+	}
 	ctx, cancel := context.WithTimeout(ctx, d+20*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, c.wrk, "--threads", "1", "--connections", fmt.Sprint(connections),
+	command := exec.CommandContext(ctx, c.wrk, "--threads", "1", "--connections", fmt.Sprint(s.connections),
 		"--duration", fmt.Sprintf("%ds", max(1, int(d.Seconds()))), "--timeout", "10s", "--script", filepath.Join(c.dir, "wrk.lua"), "http://"+address)
-	command.Env = append(os.Environ(), "BODIES="+filepath.Join(c.dir, "bodies"))
+	command.Env = append(os.Environ(), "BODIES="+filepath.Join(c.dir, "bodies"), "JOB_PATH="+s.path())
 	text, err := command.CombinedOutput()
 	if err != nil {
 		return load{}, fmt.Errorf("wrk: %w: %s", err, text)
@@ -167,11 +196,16 @@ func (c *compareCommand) load(ctx context.Context, address string, connections i
 	if err := json.Unmarshal(text[bytes.LastIndexByte(text, '\n')+1:], &l); err != nil {
 		return load{}, fmt.Errorf("wrk's output: %w: %s", err, text)
 	}
+	return l, l.check()
+}
+
+// check reports a load of which nothing can be said.
+func (l load) check() error {
 	switch {
 	case l.Jobs == 0:
-		return load{}, errors.New("no job was answered")
+		return errors.New("no job was answered")
 	case l.Failed*100 > l.Jobs:
-		return load{}, fmt.Errorf("%d of %d jobs failed", l.Failed, l.Jobs)
+		return fmt.Errorf("%d of %d jobs failed", l.Failed, l.Jobs)
 	}
-	return l, nil
+	return nil
 }

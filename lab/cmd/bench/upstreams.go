@@ -18,6 +18,7 @@ import (
 // The paths of the stub upstreams.
 const (
 	jobPath  = "/v1/jobs" // answered at once
+	deepPath = "/v1/deep" // the same, with 2 KB
 	waitPath = "/wait"    // answered never
 )
 
@@ -71,16 +72,22 @@ type stub struct {
 
 var jobAnswer = strings.Repeat("id,title,price\n", 4) + "end\n"
 
+var deepAnswer = strings.Repeat(jobAnswer, 32)
+
 func (u *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Date"] = nil
 	switch r.URL.Path {
-	case jobPath:
+	case jobPath, deepPath:
 		if p, ok := projectOf(r.Body); ok {
 			u.projects[p].Store(true)
 		}
 		u.completed.Add(1)
-		w.Header().Set("Content-Length", "64")
-		_, _ = io.WriteString(w, jobAnswer) // a submitter that left is no news
+		text := jobAnswer
+		if r.URL.Path == deepPath {
+			text = deepAnswer
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = io.WriteString(w, text) // a submitter that left is no news
 	case waitPath:
 		_, _ = projectOf(r.Body)
 		u.waiting.Add(1)

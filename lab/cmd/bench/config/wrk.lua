@@ -1,10 +1,10 @@
--- Sends the bodies of the file BODIES, one to a line, as jobs. At the end it
+-- Sends the bodies of the file BODIES, one to a line, as jobs to JOB_PATH. At the end it
 -- writes one line of JSON.
 local requests, at = {}, 0
 
 function init(args)
   for body in io.lines(os.getenv("BODIES")) do
-    requests[#requests + 1] = wrk.format("POST", "/v1/jobs", {["Content-Type"] = "application/json"}, body)
+    requests[#requests + 1] = wrk.format("POST", os.getenv("JOB_PATH"), {["Content-Type"] = "application/json"}, body)
   end
 end
 
