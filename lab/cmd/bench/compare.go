@@ -94,7 +94,8 @@ func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r
 	got := map[string][]figure{}
 	if !s.waits {
 		if got[direct], err = c.underLoad(ctx, s, nil, c.stubs.addresses[0]); err != nil {
-			return err
+			r.add(s.name, direct, nil, err) // other rounds count
+			return context.Cause(ctx)
 		}
 	}
 	for i := range order {
