@@ -7,46 +7,46 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// attempts counts picks, cache finds and refused retries, and what another policy would have done.
+// attempts counts picks, cache hits and misses, refused retries, and the choices of the shadow policy.
 type attempts struct {
 	picked  []prometheus.Counter // by selection.Cache
 	missed  []prometheus.Counter // by selection.Cache
 	hit     []prometheus.Counter // by selection.Cache
 	refused prometheus.Counter
-	used    prometheus.Counter // of prefetches
+	used    prometheus.Counter // prefetches whose data was used
 
 	dedicated, ordinary prometheus.Counter // picks of heavy jobs
 
-	same, other, cost, costThere prometheus.Counter // of the shadow policy
+	same, other, cost, costThere prometheus.Counter // comparison with the shadow policy
 }
 
 func newAttempts(r registrar) *attempts {
 	finds := r.counters("pilotfish_cache_finds_total",
-		"Jobs by whether they found their data cached, as the upstream tells, and by what was believed when it was picked.", "found", "believed")
+		"Jobs by cache hit or miss as reported by the upstream (found), and by the state expected when the upstream was picked (believed).", "found", "believed")
 	picks := r.counters("pilotfish_picks_total",
-		"Attempts that ended by whether the upstream was believed to hold the project's data.", "cache")
+		"Ended attempts by whether the upstream was expected to hold the project's data.", "cache")
 	heavy := r.counters("pilotfish_heavy_picks_total",
-		"Attempts of heavy jobs by the upstream: dedicated is for heavy jobs, ordinary is not, because none of those was eligible.", "upstream_kind")
+		"Attempts of heavy jobs by kind of upstream: dedicated to heavy jobs, or ordinary if no dedicated upstream was eligible.", "upstream_kind")
 	choices := r.counters("pilotfish_shadow_choices_total",
-		"Picks by whether selection.shadow would have made the same.", "choice")
+		"Picks by whether the policy selection.shadow would have picked the same upstream.", "choice")
 	costs := r.counters("pilotfish_shadow_cost_seconds_total",
-		"Costs of the upstreams that were taken (policy), and of those that selection.shadow would have taken: both as selection.policy weighs them.", "of")
+		"Estimated cost of the picked upstreams (policy), and of the upstreams that selection.shadow would have picked (shadow), both by the estimate of selection.policy.", "of")
 	caches := int(selection.Cached) + 1
 	return &attempts{
 		picked: byLabel[selection.Cache](caches, picks.WithLabelValues),
 		missed: byLabel[selection.Cache](caches, finds.WithLabelValues, "miss"),
 		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
 		used: r.counter("pilotfish_prefetches_used_total",
-			"Prefetches whose data a job used within a minute, before it was evicted."),
+			"Prefetches whose data was used by a job within a minute, before eviction."),
 		refused: r.counter("pilotfish_retries_refused_total",
-			"Retries not made because too many of the recent jobs were retried already."),
+			"Retries not made because the retry budget (retry.budget) was used up."),
 		dedicated: heavy.WithLabelValues("dedicated"), ordinary: heavy.WithLabelValues("ordinary"),
 		same: choices.WithLabelValues("same"), other: choices.WithLabelValues("other"),
 		cost: costs.WithLabelValues("policy"), costThere: costs.WithLabelValues("shadow"),
 	}
 }
 
-// attempted counts an attempt, whether it found its data, and what the shadow would have done.
+// attempted counts an attempt, its cache hit or miss, and the choice of the shadow policy.
 func (a *attempts) attempted(t *record.Attempt) {
 	a.picked[t.Cache].Inc()
 	switch {

@@ -5,67 +5,67 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-// families are the metrics that a scrape reads from the state of the moment.
+// families returns the metrics that are read from the current state at each scrape.
 func families() []family {
 	return []family{
-		perUpstream("pilotfish_upstream_in_flight", "Jobs sent there by this sidecar and not finished.",
+		perUpstream("pilotfish_upstream_in_flight", "Jobs in flight from this sidecar to the upstream.",
 			func(u *quality.Upstream) float64 { return float64(u.InFlight) }),
 		perUpstream("pilotfish_upstream_eligible",
-			"1 if the upstream may be picked now, panic mode and a drain of all upstreams aside, else 0.",
+			"1 if the upstream can be picked now, else 0. Ignores panic mode and a drain of all upstreams.",
 			func(u *quality.Upstream) float64 { return boolean(u.Eligible) }),
 		perUpstream("pilotfish_upstream_draining",
-			"1 if the upstream gets no new jobs because it stops within 30 s, drains, or is drained by an operator, else 0.",
+			"1 if the upstream gets no new jobs because it will stop within 30 s or is being drained, else 0.",
 			func(u *quality.Upstream) float64 { return boolean(u.Leaves()) }),
 		perUpstream("pilotfish_upstream_suspect",
-			"1 if the upstream takes jobs but gives neither answers nor reports, as far as can be told, else 0.",
+			"1 if the upstream seems to hang: it accepts jobs but sends neither responses nor reports; else 0.",
 			func(u *quality.Upstream) float64 { return boolean(u.Suspect != "") }),
 		perUpstream("pilotfish_upstream_implausible",
-			"1 if the upstream reports figures that cannot be true and count as unknown, else 0.",
+			"1 if the upstream reports impossible numbers, which are ignored, else 0.",
 			func(u *quality.Upstream) float64 { return boolean(u.Implausible != "") }),
 		perUpstream("pilotfish_upstream_slow",
-			"1 if responses take several times as long to begin there as at other upstreams, for the same projects, else 0.",
+			"1 if the upstream's time to first byte is several times that of other upstreams for the same projects, else 0.",
 			func(u *quality.Upstream) float64 { return boolean(u.Slow != "") }),
-		perUpstream("pilotfish_breaker_state", "0 closed, 1 half open, 2 open.",
+		perUpstream("pilotfish_breaker_state", "State of the upstream's circuit breaker: 0 closed, 1 half open, 2 open.",
 			func(u *quality.Upstream) float64 {
 				return map[pool.BreakerState]float64{pool.BreakerHalfOpen: 1, pool.BreakerOpen: 2}[u.Breaker.State]
 			}),
-		perUpstream("pilotfish_overload_level", "Which jobs the upstream may take for its load: 1 is all, 0 is none.",
+		perUpstream("pilotfish_overload_level", "Share of jobs that overload detection admits to the upstream: 1 means all, 0 none.",
 			func(u *quality.Upstream) float64 { return u.Level }),
-		perUpstream("pilotfish_upstream_cores", "Cores of the upstream; 0 is unknown.",
+		perUpstream("pilotfish_upstream_cores", "Cores of the upstream; 0 means unknown.",
 			func(u *quality.Upstream) float64 { return float64(u.Cores) }),
 		reported("pilotfish_upstream_running", "Running jobs in the upstream's last report.",
 			func(u *quality.Upstream) float64 { return u.Running }),
-		reported("pilotfish_upstream_stalled", "Stalled joblets in the upstream's last report.",
+		reported("pilotfish_upstream_stalled", "Stalled joblets (tasks of jobs waiting for a core) in the upstream's last report.",
 			func(u *quality.Upstream) float64 { return u.Stalled }),
 		gauge("pilotfish_backlog_imbalance",
-			"Stalled joblets of the upstream less the mean of all upstreams that report, divided by the mean, or by 1 if it is less. 0 is even.",
+			"Deviation of the upstream's stalled joblets from the mean of all reporting upstreams, divided by the mean (at least 1). 0 means balanced.",
 			func(now *Live, send send) { now.BacklogImbalance(func(address string, x float64) { send(x, address) }) }, "upstream"),
-		reported("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent when there was none.",
+		reported("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent before the first report.",
 			func(u *quality.Upstream) float64 { return u.ReportAge }),
-		gauge("pilotfish_panic_mode", "1 while breakers are ignored because those of all upstreams that take new jobs are open, else 0.",
+		gauge("pilotfish_panic_mode", "1 while breakers are ignored because the breakers of all upstreams that accept new jobs are open, else 0.",
 			func(now *Live, send send) { send(boolean(now.Panic)) }),
 
-		perUpstream("pilotfish_mode", "Mode of the upstream: 0 unknown, 1 steady, 2 queue grows, 3 attempts fail. Retries may hide 3 from submitters.",
+		perUpstream("pilotfish_mode", "State of the upstream: 0 unknown, 1 steady, 2 queue grows, 3 attempts fail. Retries can hide 3 from submitters.",
 			func(u *quality.Upstream) float64 { return float64(u.Mode.Number()) }),
-		gauge("pilotfish_fleet_mode", "How submitters are served: 0 unknown, 1 steady, 2 queue grows, 3 jobs fail.",
+		gauge("pilotfish_fleet_mode", "State of the fleet as submitters see it: 0 unknown, 1 steady, 2 queue grows, 3 jobs fail.",
 			func(now *Live, send send) { send(float64(now.Fleet.Mode.Number())) }),
 		gauge("pilotfish_first_deadline_seconds",
-			"Seconds until the first job fails because it reaches a timeout, if times rise on; absent unless the fleet's queue grows and that is within an hour.",
+			"Seconds until the first job reaches a timeout at the current trend; absent unless pilotfish_fleet_mode is 2 and that is within an hour.",
 			func(now *Live, send send) {
 				if after := now.Fleet.DeadlineSeconds; after != nil {
 					send(*after)
 				}
 			}),
 		gauge("pilotfish_fleet_full",
-			"The cores that jobs needed in the last minute, over those of the fleet, as far as this sidecar can tell; "+
-				"above 1 the fleet is too small. Absent while it is not known.",
+			"Estimated utilisation of the fleet: cores needed by the jobs of the last minute, divided by the fleet's cores. "+
+				"Above 1, the fleet is too small. Absent while unknown.",
 			func(now *Live, send send) {
 				if c := now.Capacity; c != nil {
 					send(c.Full)
 				}
 			}),
 		gauge("pilotfish_fleet_upstreams_needed",
-			"How many upstreams would serve every job of the busiest minute of the last hour alike. Absent while it is not known.",
+			"Estimated number of upstreams that could serve the busiest minute of the last hour without overload. Absent while unknown.",
 			func(now *Live, send send) {
 				if c := now.Capacity; c != nil {
 					send(float64(c.Needed))
@@ -79,16 +79,16 @@ func families() []family {
 				}
 			}),
 		gauge("pilotfish_queue_limited_jobs",
-			"Jobs that wait in the sidecar because their project has as many in flight as it may have.",
+			"Jobs in the sidecar's queue whose project has reached its limit of jobs in flight (projects.limit).",
 			func(now *Live, send send) { send(float64(now.Limited)) }),
 
-		gauge("pilotfish_bound_used", "How much is used of each bound of the sidecar. The bound's name has its unit.",
+		gauge("pilotfish_bound_used", "Current use of each bounded resource of the sidecar. The label contains the unit.",
 			func(now *Live, send send) {
 				for _, b := range now.Bounds {
 					send(float64(b.Used), b.Name)
 				}
 			}, "bound"),
-		gauge("pilotfish_bound_limit", "How much may be used of each bound.",
+		gauge("pilotfish_bound_limit", "Limit of each bounded resource of the sidecar.",
 			func(now *Live, send send) {
 				for _, b := range now.Bounds {
 					send(float64(b.Limit), b.Name)
@@ -96,27 +96,27 @@ func families() []family {
 			}, "bound"),
 
 		gauge("pilotfish_discovery_age_seconds",
-			"Time since discovery last accepted a set of upstreams; absent before the first.",
+			"Time since service discovery last returned a valid set of upstreams; absent before the first.",
 			func(now *Live, send send) {
 				if now.Discovery.Age >= 0 {
 					send(now.Discovery.Age.Seconds())
 				}
 			}),
-		counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.",
+		counter("pilotfish_discovery_sets_total", "Sets of upstreams from service discovery, by result: applied, or refused as implausible.",
 			func(now *Live, send send) {
 				send(float64(now.Discovery.Applied), "applied")
 				send(float64(now.Discovery.Refused), "refused")
 			}, "result"),
-		counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read.",
+		counter("pilotfish_discovery_errors_total", "Failed requests to the source of service discovery: no response, or an unreadable one.",
 			func(now *Live, send send) { send(float64(now.Discovery.Failed)) }),
 		gauge("pilotfish_certificate_expiry_timestamp_seconds",
-			"When the certificate of upstream_tls.cert_file or of mesh.tls expires, the first of both, in seconds since 1970; absent without one.",
+			"Expiry of the certificate of upstream_tls.cert_file or mesh.tls, whichever is earlier, as a Unix timestamp; absent without a certificate.",
 			func(now *Live, send send) {
 				if !now.CertificateExpires.IsZero() {
 					send(float64(now.CertificateExpires.Unix()))
 				}
 			}),
-		counter("pilotfish_log_lines_lost_total", "Lines of the log that were lost because they could not be written in time.",
+		counter("pilotfish_log_lines_lost_total", "Log lines dropped because they could not be written in time.",
 			func(now *Live, send send) { send(float64(now.LogLinesLost)) }),
 	}
 }

@@ -28,19 +28,19 @@ type jobs struct {
 
 func newJobs(r registrar) *jobs {
 	duration := r.histograms("pilotfish_job_duration_seconds",
-		"From a job's arrival to its end, of all jobs that were not refused.", jobSeconds, "priority")
+		"Time from a job's arrival to its end, of all jobs that were not refused.", jobSeconds, "priority")
 	ttfb := r.histograms("pilotfish_job_ttfb_seconds",
-		"From a job's arrival to the first byte of its response, where there was one.", jobSeconds, "priority")
+		"Time from a job's arrival to the first byte of its response, of jobs with a response.", jobSeconds, "priority")
 	queued := r.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "pilotfish_queue_jobs", Help: "Jobs that wait in the sidecar for an eligible upstream.",
 	}, []string{"priority"})
 	waited := r.histograms("pilotfish_queue_wait_seconds",
-		"Time that a job spent in the queue, of those that had to wait, whatever became of them.", queueSeconds, "priority")
+		"Time in the sidecar's queue, of all jobs that were queued, whatever their outcome.", queueSeconds, "priority")
 	wait := r.histograms("pilotfish_job_wait_seconds",
-		"From a job's arrival to the start of its execution, where the upstream reports how long it waited there.", jobSeconds, "priority")
+		"Time from a job's arrival to the start of its execution, of jobs whose upstream reports its own queue time.", jobSeconds, "priority")
 	stretch := r.histograms("pilotfish_job_stretch",
-		"A complete job's time over its time with no load, where the upstream reports the wait.", stretches, "priority")
-	read := r.counters("pilotfish_jobs_read_total", "Jobs with a body by how much of project and priority was read.", "read")
+		"Duration of a completed job divided by its duration without queueing, of jobs whose upstream reports its queue time.", stretches, "priority")
+	read := r.counters("pilotfish_jobs_read_total", "Jobs with a body by whether their project and priority could be read.", "read")
 	j := &jobs{
 		wait:     byLabel[selection.Priority](selection.Priorities, wait.WithLabelValues),
 		stretch:  byLabel[selection.Priority](selection.Priorities, stretch.WithLabelValues),
@@ -49,15 +49,15 @@ func newJobs(r registrar) *jobs {
 		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
 		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
 		read:     byLabel[intake.Reading](intake.Readings, read.WithLabelValues),
-		in:       r.counter("pilotfish_request_body_bytes_total", "Bytes of the bodies of jobs that ended, where their size is known."),
-		out:      r.counter("pilotfish_response_body_bytes_total", "Bytes of the bodies of responses that were passed on to submitters."),
+		in:       r.counter("pilotfish_request_body_bytes_total", "Bytes of the request bodies of ended jobs; bodies of unknown size are not counted."),
+		out:      r.counter("pilotfish_response_body_bytes_total", "Bytes of response bodies forwarded to submitters."),
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
-			"Jobs that could be sent only once, because their body did not fit into what is kept for retries."),
+			"Jobs that could not be retried because their body did not fit into the memory for bodies (job.budget)."),
 	}
-	prefetches := r.counters("pilotfish_prefetches_total", "Prefetches by how they ended. They are not counted as jobs.", "outcome")
+	prefetches := r.counters("pilotfish_prefetches_total", "Prefetches by outcome. Prefetches are not counted as jobs.", "outcome")
 	j.prefetches = byLabel[intake.Outcome](intake.Outcomes, prefetches.WithLabelValues)
-	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended.", "priority", "outcome")
-	shed := r.counters("pilotfish_shed_total", "Jobs refused for load.", "priority", "reason")
+	ended := r.counters("pilotfish_jobs_total", "Ended jobs by outcome.", "priority", "outcome")
+	shed := r.counters("pilotfish_shed_total", "Jobs refused because of load or a limit, by reason.", "priority", "reason")
 	for p := range selection.Priority(selection.Priorities) {
 		j.outcomes[p] = byLabel[intake.Outcome](intake.Outcomes, ended.WithLabelValues, p.String())
 		j.shed[p] = byLabel[intake.Shedding](intake.Sheddings, shed.WithLabelValues, p.String())
@@ -94,14 +94,14 @@ func (j *jobs) ended(r *record.Job) {
 	if r.Unkept {
 		j.notReplayable.Inc()
 	}
-	j.in.Add(float64(max(0, r.Body))) // -1 is not known
+	j.in.Add(float64(max(0, r.Body))) // -1 means unknown
 	j.out.Add(float64(r.Bytes))
 }
 
-// QueueEntered counts a job that begins to wait; QueueLeft must follow.
+// QueueEntered counts a job that enters the queue; QueueLeft must follow.
 func (j *jobs) QueueEntered(p selection.Priority) { j.queued[p].Inc() }
 
-// QueueLeft counts a job that waits no longer, and how long it waited.
+// QueueLeft counts a job that leaves the queue, and its time there.
 func (j *jobs) QueueLeft(p selection.Priority, waited time.Duration) {
 	j.queued[p].Dec()
 	j.waited[p].Observe(waited.Seconds())

@@ -8,49 +8,49 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-// Live is the state at one instant that a scrape shows.
+// Live is the state that a scrape reports.
 type Live struct {
-	// View has each upstream once.
+	// View contains each upstream once.
 	quality.View
 	Discovery Discovery
-	// Limited is how many jobs wait because their project is at its limit.
+	// Limited is the number of jobs that wait because their project is at its limit.
 	Limited int
-	// Bounds are what is used of each bound.
+	// Bounds are the bounded resources.
 	Bounds []Bound
-	// CertificateExpires is when the first does of those shown to upstreams and to gateways; zero without one.
+	// CertificateExpires is the earliest expiry of the certificates for upstreams and gateways; zero without one.
 	CertificateExpires time.Time
-	// LogLinesLost is how many lines of the log could not be written in time.
+	// LogLinesLost is the number of log lines that could not be written in time.
 	LogLinesLost uint64
 }
 
-// Bound is how much is used of something, and how much may be.
+// Bound is the use and the limit of one resource.
 type Bound struct {
-	// Name is a word of a closed set. It names the unit.
+	// Name is a label of a closed set, and contains the unit.
 	Name        string
 	Used, Limit int64
 }
 
-// Discovery is what discovery has done so far.
+// Discovery is the state of service discovery.
 type Discovery struct {
-	// Age is the time since a set was last accepted; negative when none ever was.
+	// Age is the time since a set of upstreams was last accepted; negative before the first.
 	Age time.Duration
 	// Applied and Refused count sets of upstreams. Failed counts requests without a
-	// reply that could be read.
+	// readable response.
 	Applied, Refused, Failed uint64
 }
 
-// Source returns the state at now. It must be safe for concurrent use, quick,
-// and change nothing.
+// Source returns the state at now. It must be fast, safe for concurrent use and
+// free of side effects.
 type Source func(now time.Time) Live
 
-// live is a collector that reads the state from a Source at each scrape, so that
-// an upstream's series end when it leaves.
+// live is a collector that reads the state from a Source at each scrape. So the
+// series of an upstream end when the upstream is removed.
 type live struct {
 	source   Source
 	families []family
 }
 
-// family is one metric: its description, and how a scrape reads it.
+// family is one metric and the function that reads it.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -60,7 +60,7 @@ type family struct {
 // send sends a value with the values of its labels.
 type send func(value float64, labels ...string)
 
-// SetSource says where live state is read from; before, a scrape has none. Call it once.
+// SetSource sets the source of the current state; before, a scrape reports none. Call it once.
 func (m *Metrics) SetSource(s Source) { m.registry.MustRegister(&live{s, families()}) }
 
 // Describe implements prometheus.Collector.
@@ -70,8 +70,8 @@ func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A value that Prometheus cannot show, for
-// a label that is not UTF-8, becomes an error of the scrape.
+// Collect implements prometheus.Collector. An invalid value, such as a label that is not
+// UTF-8, becomes an error of the scrape.
 func (l *live) Collect(ch chan<- prometheus.Metric) {
 	now := l.source(time.Now())
 	for _, f := range l.families {
@@ -93,7 +93,7 @@ func counter(name, help string, read func(*Live, send), labels ...string) family
 	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue, read}
 }
 
-// perUpstream is a gauge with a value for each upstream.
+// perUpstream returns a gauge with a value for each upstream.
 func perUpstream(name, help string, value func(*quality.Upstream) float64) family {
 	return gauge(name, help, func(now *Live, send send) {
 		for i := range now.Upstreams {
@@ -102,7 +102,7 @@ func perUpstream(name, help string, value func(*quality.Upstream) float64) famil
 	}, "upstream")
 }
 
-// reported is a gauge with a value for each upstream that has reported.
+// reported returns a gauge with a value for each upstream that has sent a report.
 func reported(name, help string, value func(*quality.Upstream) float64) family {
 	return gauge(name, help, func(now *Live, send send) {
 		for i := range now.Upstreams {

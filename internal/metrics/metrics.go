@@ -1,10 +1,9 @@
-// Package metrics holds every metric that pilotfish shows to Prometheus.
+// Package metrics holds every metric that pilotfish exports to Prometheus.
 //
-// Counters and histograms change at the event, through the methods of Metrics.
-// The present state is read at a scrape from a Source, and a scrape changes
-// nothing. Label values come from closed sets and from the upstreams' addresses.
-// No method takes a project or another text that a submitter can invent, so the
-// number of series is bounded.
+// Counters and histograms are updated at each event, through the methods of Metrics.
+// Gauges of the current state are read from a Source at each scrape; a scrape changes
+// no state. Label values are upstream addresses or come from closed sets. Projects and
+// other texts of submitters are never labels, so the number of series is bounded.
 package metrics
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Bounds on scraping. Excess concurrent scrapes get 503.
+// Limits of scraping. Further concurrent scrapes get 503.
 const (
 	maxScrapes    = 4
 	scrapeTimeout = 10 * time.Second
 )
 
-// Metrics is all of pilotfish's collectors, and has the methods of each. They are
-// safe for concurrent use.
+// Metrics has the methods of all of pilotfish's collectors. They are safe for
+// concurrent use.
 type Metrics struct {
 	*jobs
 	*attempts
@@ -36,8 +35,8 @@ type Metrics struct {
 	registry *prometheus.Registry
 }
 
-// New returns the collectors on a registry of their own. version and
-// commit are those of pilotfish.
+// New returns the collectors on a new registry. version and commit identify the
+// build of pilotfish.
 func New(version, commit string) *Metrics {
 	registry := prometheus.NewRegistry()
 	r := registrar{registry, promauto.With(registry)}
@@ -51,15 +50,15 @@ func New(version, commit string) *Metrics {
 	}
 	r.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "pilotfish_build_info",
-		Help:        "1, labelled with the version and commit of pilotfish, and with the Go that built it.",
+		Help:        "Always 1; the labels are the version and commit of pilotfish and the version of Go.",
 		ConstLabels: prometheus.Labels{"version": version, "commit": commit, "goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// Handler serves the metrics, to a few scrapers at a time. If one collector
-// fails, it serves the metrics of the others.
+// Handler serves the metrics, to at most maxScrapes scrapers at a time. If a collector
+// fails, it serves the other metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.InstrumentMetricHandler(m.registry, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError,
@@ -69,25 +68,25 @@ func (m *Metrics) Handler() http.Handler {
 	}))
 }
 
-// reloads is whether the configuration read last is in force.
+// reloads reports the result of the last reload of the configuration.
 type reloads struct{ last, at prometheus.Gauge }
 
 func newReloads(r registrar) *reloads {
 	c := &reloads{
 		last: r.NewGauge(prometheus.GaugeOpts{
-			Name: "pilotfish_config_last_reload_success", Help: "1 if the configuration read last is in force, 0 if it was refused.",
+			Name: "pilotfish_config_last_reload_success", Help: "1 if the last reload of the configuration succeeded, 0 if the file was rejected.",
 		}),
 		at: r.NewGauge(prometheus.GaugeOpts{
 			Name: "pilotfish_config_last_reload_success_timestamp_seconds",
-			Help: "When the configuration in force was read, in seconds since 1970.",
+			Help: "Time of the last successful reload of the configuration, as a Unix timestamp.",
 		}),
 	}
-	c.last.Set(1) // the one read at the start
+	c.last.Set(1) // the configuration read at start-up
 	c.at.SetToCurrentTime()
 	return c
 }
 
-// Reloaded notes a reload of the configuration.
+// Reloaded records a reload of the configuration.
 func (c *reloads) Reloaded(applied bool) {
 	if applied {
 		c.at.SetToCurrentTime()
@@ -95,9 +94,9 @@ func (c *reloads) Reloaded(applied bool) {
 	c.last.Set(boolean(applied))
 }
 
-// registrar makes collectors and registers them. Two of one name are a bug, and
-// panic. Children of closed label sets are made at once: they show as 0 before
-// the first event, and an event needs no lookup.
+// registrar creates and registers collectors. A duplicate name is a bug and panics.
+// The series of closed label sets are created at start-up, so they are 0 before the
+// first event, and an event needs no lookup.
 type registrar struct {
 	*prometheus.Registry
 	promauto.Factory
@@ -111,31 +110,31 @@ func (r registrar) counters(name, help string, labels ...string) *prometheus.Cou
 	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// histograms have classic buckets alone: for native ones, each value is looked up in a map.
+// histograms uses classic buckets only: native ones need a map lookup for each value.
 func (r registrar) histograms(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
 	return r.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}, labels)
 }
 
-// summaries have no quantiles: the sum and the count give the mean of any time.
+// summaries uses no quantiles: sum and count give the mean over any period.
 func (r registrar) summaries(name, help string, labels ...string) *prometheus.SummaryVec {
 	return r.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help}, labels)
 }
 
 // The bounds of the classic buckets, in seconds.
 var (
-	// Jobs of low priority take 0.26 s in the median, 168 s at the 99th
-	// percentile and 7201 s at most (the thesis, table 4). There are about two
-	// bounds for each factor of ten, and more where most jobs are.
+	// Jobs of low priority have a median of 0.26 s, a 99th percentile of 168 s
+	// and a maximum of 7201 s (the thesis, table 4). There are about two buckets
+	// per factor of ten, and more in the range of most jobs.
 	jobSeconds = []float64{0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200}
-	// A job waits for an upstream 10 s unless it says otherwise.
+	// The default queue timeout is 10 s.
 	queueSeconds = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
-	// A job that never waits has 1.
+	// The stretch of a job without queueing is 1.
 	stretches = []float64{1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100, 1000}
-	// Each upstream has its own: few bounds keep them small.
+	// Only a few buckets, because each upstream has its own histogram.
 	firstByteSeconds = []float64{0.05, 0.25, 1, 5, 30, 120}
 )
 
-// byLabel returns the n children of a closed set, indexed by its values.
+// byLabel creates the series of the n values of a closed set, indexed by value.
 func byLabel[L interface {
 	~uint8
 	fmt.Stringer

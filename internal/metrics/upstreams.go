@@ -9,13 +9,14 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// upstreams counts what happened at each upstream. The series of an upstream
-// exist from Joined to Left; events before and after are ignored.
+// upstreams holds the counters of each upstream. The series of an upstream exist
+// from Joined to Left; events before and after are ignored.
 //
-// Each job that ends takes the mutex. So series are made and deleted without it: thousands may come and go at once.
+// Every ending job takes the mutex. Thousands of upstreams can join or leave at once, so their series are created and
+// deleted without the mutex.
 type upstreams struct {
-	join  func(address string) *upstream // makes the series
-	leave func(address string)           // deletes them
+	join  func(address string) *upstream // creates the series of an upstream
+	leave func(address string)           // deletes the series of an upstream
 
 	mu         sync.Mutex
 	byUpstream map[string]*upstream
@@ -30,15 +31,15 @@ type upstream struct {
 
 func newUpstreams(r registrar) *upstreams {
 	reports := r.counters("pilotfish_report_failures_total",
-		"Reports that could not be fetched or read.", "upstream")
+		"Failed polls of the upstream's report: no response, or an unreadable one.", "upstream")
 	attempts := r.counters("pilotfish_upstream_attempts_total",
-		"Attempts at the upstream by how they ended.", "upstream", "outcome")
+		"Attempts at the upstream by outcome.", "upstream", "outcome")
 	firstByte := r.histograms("pilotfish_upstream_first_byte_seconds",
-		"From the start of an attempt to the first byte of its response.", firstByteSeconds, "upstream")
+		"Time from the start of an attempt to the first byte of its response.", firstByteSeconds, "upstream")
 	wait := r.summaries("pilotfish_upstream_wait_seconds",
-		"Time that jobs waited at the upstream, as it tells.", "upstream")
+		"Queue time of jobs at the upstream, as reported by the upstream.", "upstream")
 	fetch := r.summaries("pilotfish_upstream_fetch_seconds",
-		"Time that jobs fetched data at the upstream, as it tells, of those that caused a fetch.", "upstream")
+		"Time that jobs spent fetching data at the upstream, as reported by the upstream, of jobs that caused a fetch.", "upstream")
 	return &upstreams{
 		join: func(a string) *upstream {
 			return &upstream{
@@ -46,7 +47,7 @@ func newUpstreams(r registrar) *upstreams {
 				firstByte: firstByte.WithLabelValues(a), wait: wait.WithLabelValues(a), fetch: fetch.WithLabelValues(a),
 			}
 		},
-		leave: func(a string) { // each series by its labels: a partial match would search them all
+		leave: func(a string) { // delete by exact labels: a partial match would scan all series
 			for _, v := range []interface{ DeleteLabelValues(...string) bool }{reports, firstByte, wait, fetch} {
 				v.DeleteLabelValues(a)
 			}
@@ -78,8 +79,8 @@ func (u *upstreams) Left(addresses []string) {
 	}
 }
 
-// ReportFailed counts a report that failed. It ignores upstreams that are not in
-// the pool: the last poll of an upstream may end after the upstream left.
+// ReportFailed counts a failed poll. It ignores upstreams that are not in the pool,
+// because the last poll of an upstream can end after its removal.
 func (u *upstreams) ReportFailed(address string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -88,7 +89,7 @@ func (u *upstreams) ReportFailed(address string) {
 	}
 }
 
-// attempted counts an attempt at its upstream.
+// attempted adds an attempt to the counters of its upstream.
 func (u *upstreams) attempted(a *record.Attempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
