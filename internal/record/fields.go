@@ -8,16 +8,16 @@ import (
 	"example.org/pilotfish/internal/intake"
 )
 
-// Here each member of a job's line in the log is declared, once: spans have the same ones
-// (internal/tracing), and docs/operate.md lists them.
+// This file declares the fields of a job's log line. Spans have the same fields as attributes
+// (internal/tracing), and docs/operate.md documents them.
 
-// MarshalLogObject writes the job's line.
+// MarshalLogObject writes the job's log line.
 func (r *Job) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	r.Fields(e)
 	return e.AddArray("attempts", (*attemptsOf)(r))
 }
 
-// Fields writes all of the line but the attempts. What did not happen has no member.
+// Fields writes all fields except the attempts. Fields that do not apply to the job are omitted.
 func (r *Job) Fields(e zapcore.ObjectEncoder) {
 	e.AddString("id", r.ID)
 	addText(e, "method", clean(r.Method))
@@ -49,7 +49,7 @@ func (r *Job) Fields(e zapcore.ObjectEncoder) {
 	addText(e, "error", r.Err)
 }
 
-// MarshalLogObject writes what happened at one upstream, and what spoke for it.
+// MarshalLogObject writes one attempt: its result, and the reasons for the choice of its upstream.
 func (a *Attempt) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	e.AddString("upstream", a.Upstream)
 	e.AddString("outcome", a.Outcome.String())
@@ -57,7 +57,7 @@ func (a *Attempt) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	var room [128]byte
 	e.AddString("why", string(a.AppendWhy(room[:0])))
 	e.AddFloat64("seconds", (a.End - a.Start).Seconds())
-	if h := a.Hint; h != nil { // what the upstream says of the job itself
+	if h := a.Hint; h != nil { // the upstream's report about this job
 		if h.Waited >= 0 {
 			e.AddFloat64("upstream_wait_seconds", h.Waited.Seconds())
 		}
@@ -72,7 +72,7 @@ func (a *Attempt) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	return nil
 }
 
-// attemptsOf is the attempts of a job as an array.
+// attemptsOf marshals the attempts of a job as an array.
 type attemptsOf Job
 
 // MarshalLogArray implements zapcore.ArrayMarshaler.

@@ -1,5 +1,5 @@
-// Package record holds what happened to one job, and the response that a
-// submitter gets when no upstream's response is passed on.
+// Package record holds the record of one job for logs, metrics and traces. It also
+// defines the error responses that pilotfish itself sends to submitters.
 package record
 
 import (
@@ -13,98 +13,98 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Job is what happened to one job: the source of its log line and of its
-// metrics. Times are from the job's arrival; 0 is not seen.
+// Job is the record of one job, the source of its log line, metrics and spans.
+// Times are measured from the job's arrival; 0 means not observed.
 type Job struct {
-	// ID names the job in logs: the one that the request brought along, or one of
-	// pilotfish's own. In both cases submitter and upstream are told.
+	// ID is the request ID: from the request, or generated. It is sent to the submitter
+	// and to the upstream.
 	ID      string
 	Arrived time.Time
-	// Method, Path and Peer are the request's: its path has no query, and its peer is the
-	// other end of its connection.
+	// Method, Path and Peer describe the request. Path has no query; Peer is the client's
+	// address.
 	Method, Path, Peer string
-	// Facts is what the job said of itself; empty if the request was no job.
+	// Facts are the job's members; empty if the request was not a valid job.
 	Facts intake.Facts
-	// Read is how much of it could be read, and Unread why that is not all.
+	// Read is how many of the job's members could be read, and Unread the reason if not all.
 	Read   intake.Reading
 	Unread string
-	// Body is the body's size in bytes, -1 unknown.
+	// Body is the size of the request body in bytes; -1 if unknown.
 	Body int64
-	// Unkept is set when the body exceeded the budget of kept bytes, so that
-	// it could be sent only once.
+	// Unkept is set if the body did not fit into the memory for bodies, so the job
+	// could not be retried.
 	Unkept bool
 	// RetryRefused is set when the retry budget was used up.
 	RetryRefused bool
 	Attempts     []Attempt
 
-	// Queued is the time spent in claims: in the queue, mostly.
+	// Queued is the time spent claiming upstreams, mostly in the queue.
 	Queued time.Duration
-	// TTFB and Total are the times to the head of an upstream's response and to
-	// the end of the job. Without a head there is no TTFB, and Completeness is Absent.
+	// TTFB and Total are the times to the header of an upstream's response and to the end
+	// of the job. If no response began, TTFB is 0 and Completeness is Absent.
 	TTFB, Total time.Duration
-	// Status is what the submitter was answered, 499 if it was gone before.
+	// Status is the response status sent to the submitter; 499 if it disconnected before.
 	Status int
-	// Reason is the word for an answer of pilotfish's own, as in the
-	// Pilotfish-Reason header; "" for an upstream's.
+	// Reason is the Pilotfish-Reason header of a response from pilotfish itself; "" for an
+	// upstream's response.
 	Reason string
-	// Err is what went wrong, for the log; "" if nothing did.
+	// Err is the error text for the log; "" without an error.
 	Err string
-	// Bytes is how much of the answer's body was passed on.
+	// Bytes is the number of bytes of the response body that were forwarded.
 	Bytes   int64
 	Outcome intake.Outcome
-	// Shedding is why, where the outcome is intake.Shed.
+	// Shedding is the reason, if the outcome is intake.Shed.
 	Shedding intake.Shedding
-	// Completeness is how much of an upstream's response was passed on.
+	// Completeness is how much of an upstream's response was forwarded.
 	Completeness intake.Completeness
-	// Unframed is set for a complete response that ended by closing the connection:
-	// nothing tells whether the upstream had more to say.
+	// Unframed is set for a response that was ended by closing the connection, so a
+	// truncated response cannot be detected.
 	Unframed bool
 
-	// Span is the tracer's own of the job; nil where it is not traced.
+	// Span is the job's span; nil if the job is not traced.
 	Span any
 
-	first [1]Attempt // most jobs have no other
+	first [1]Attempt // backing array of Attempts: most jobs have one attempt
 }
 
-// Attempt is one try at one upstream.
+// Attempt is one attempt at one upstream.
 type Attempt struct {
 	Upstream string
 	Cache    selection.Cache
 	pool.Why
 	Outcome pool.Outcome
-	// Start and End are from the job's arrival.
+	// Start and End are measured from the job's arrival.
 	Start, End time.Duration
-	// FirstByte is from the start to the head of the response that is passed on, -1 without one.
+	// FirstByte is the time from Start to the header of the forwarded response; -1 without one.
 	FirstByte time.Duration
-	// Hint is what the upstream told of its load; nil when nothing.
+	// Hint is the load that the upstream reported with its response; nil if none.
 	Hint *pool.Hint
-	// Err is why it failed; "" if it did not.
+	// Err is the reason of the failure; "" if the attempt did not fail.
 	Err string
 
-	hint pool.Hint // what Hint is, of most attempts
+	hint pool.Hint // storage for Hint
 }
 
-// Told notes what the upstream tells of its load.
+// Told sets the load that the upstream reported with its response.
 func (a *Attempt) Told(h pool.Hint) {
 	a.hint = h
 	a.Hint = &a.hint
 }
 
-// maxAttempts bounds the attempts that are kept of a job: one that waits while
-// every upstream refuses its connections may make hundreds.
+// maxAttempts is the maximum number of recorded attempts. A job can make hundreds while
+// all upstreams refuse connections.
 const maxAttempts = 32
 
-// Failed reports whether the job failed, but for its submitter.
+// Failed reports whether the job failed and its submitter did not cause the failure by disconnecting.
 func (r *Job) Failed() bool { return r.Outcome != intake.Answered && r.Outcome != intake.Gone }
 
-// Begin notes an attempt that begins now. Of more than maxAttempts the first one and the
-// latest are kept.
+// Begin records an attempt that starts now. Beyond maxAttempts, the first and the latest
+// attempts are kept.
 func (r *Job) Begin(now time.Time, c *pool.Choice) {
 	if r.Attempts == nil {
 		r.Attempts = r.first[:0]
 	}
 	if len(r.Attempts) == maxAttempts {
-		r.Attempts = slices.Concat(r.Attempts[:1], r.Attempts[2:]) // a copy, for Hint may lead into an attempt
+		r.Attempts = slices.Concat(r.Attempts[:1], r.Attempts[2:]) // a copy, because Hint can point into an attempt
 	}
 	r.Attempts = append(r.Attempts, Attempt{
 		Upstream: c.Address, Cache: c.Cache, Why: c.Why,
@@ -112,20 +112,20 @@ func (r *Job) Begin(now time.Time, c *pool.Choice) {
 	})
 }
 
-// Fail notes what went wrong with the job.
+// Fail records the job's error.
 func (r *Job) Fail(err error) { r.Err = textOf(err) }
 
-// Attempt is the attempt under way.
+// Attempt returns the current attempt.
 func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 
-// EndAttempt notes that the attempt under way ends now.
+// EndAttempt records the end of the current attempt.
 func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a := r.Attempt()
 	a.Outcome, a.Err, a.End = o, textOf(err), now.Sub(r.Arrived)
 }
 
-// Found reports whether the job found its data at the upstream that responded: as the upstream reports, or else as was
-// believed when it was picked. ok is false for a job that needs no data or got no response.
+// Found reports whether the job's data was cached at the upstream that responded, according to the upstream's report or,
+// without one, to the state expected when it was picked. ok is false for a job without a project or without a response.
 func (r *Job) Found() (found, ok bool) {
 	if r.Facts.Key == 0 || len(r.Attempts) == 0 || r.Completeness == intake.Absent {
 		return false, false
@@ -136,8 +136,8 @@ func (r *Job) Found() (found, ok bool) {
 	return r.Attempt().Hint.Cached, true
 }
 
-// Waited is how long the job waited for an upstream and then at the upstream until its execution started. ok is
-// false where the upstream did not report its part.
+// Waited returns the total time from the job's arrival to the start of its execution, in the sidecar and at the upstream.
+// ok is false if the upstream did not report its queue time.
 func (r *Job) Waited() (waited time.Duration, ok bool) {
 	if len(r.Attempts) == 0 {
 		return 0, false
@@ -149,8 +149,8 @@ func (r *Job) Waited() (waited time.Duration, ok bool) {
 	return last.Start + last.Hint.Waited, true
 }
 
-// Stretch is how many times as long the job took as it would without load (Zhu's stretch factor). ok is false where
-// that is not known: the response must be whole, and the upstream must report the job's wait.
+// Stretch returns the job's duration divided by its duration without queueing (Zhu's stretch factor). ok is false if
+// that is unknown: the response must be complete, and the upstream must report its queue time.
 func (r *Job) Stretch() (times float64, ok bool) {
 	waited, ok := r.Waited()
 	if !ok || r.Completeness != intake.Complete {
@@ -160,10 +160,10 @@ func (r *Job) Stretch() (times float64, ok bool) {
 	return r.Total.Seconds() / unloaded.Seconds(), unloaded > 0
 }
 
-// Ended is when the job ended.
+// Ended returns the time at which the job ended.
 func (r *Job) Ended() time.Time { return r.Arrived.Add(r.Total) }
 
-// Explain adds headers about the decision.
+// Explain adds response headers that explain the choice of the upstream.
 func (r *Job) Explain(h http.Header) {
 	if len(r.Attempts) == 0 {
 		return
@@ -176,7 +176,7 @@ func (r *Job) Explain(h http.Header) {
 	h.Set("Pilotfish-Read", r.Read.String())
 }
 
-// AppendWhy appends a few words on what spoke for the upstream; costs are in seconds.
+// AppendWhy appends the reasons for the choice of the upstream as key=value pairs; costs are in seconds.
 func (a *Attempt) AppendWhy(why []byte) []byte {
 	why = appendCost(why, "cost=", a.Cost.Total)
 	why = appendCost(why, " wait=", a.Cost.Wait)
@@ -205,25 +205,25 @@ func (a *Attempt) AppendWhy(why []byte) []byte {
 
 func appendCost(why []byte, name string, seconds float64) []byte {
 	why = append(why, name...)
-	if seconds == 0 { // as most are
+	if seconds == 0 { // the common case
 		return append(why, "0.000"...)
 	}
 	return strconv.AppendFloat(why, seconds, 'f', 3, 64)
 }
 
-// NotStarted reports whether a response says that nothing was done for the job,
-// so that it may go elsewhere.
+// NotStarted reports whether a response indicates that the upstream did not start the
+// job, so the job can be retried elsewhere.
 func NotStarted(status int, h http.Header) bool {
 	return status == http.StatusServiceUnavailable && undone(h)
 }
 
-// Limited reports whether a response says that nothing was done for the job, and that
-// it need not be sent elsewhere at once.
+// Limited reports whether a response indicates that the upstream did not start the job
+// because of a rate limit, so an immediate retry elsewhere is useless.
 func Limited(status int, h http.Header) bool {
 	return status == http.StatusTooManyRequests && undone(h)
 }
 
-// undone reports whether a submitter that reads this header may send the job again.
+// undone reports whether the headers indicate that the job was not started and can be sent again.
 func undone(h http.Header) bool {
 	return h.Get("Retry-After") != "" || h.Get("Job-Started") == "no"
 }

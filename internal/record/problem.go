@@ -15,22 +15,22 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// The errors for which a job gets no response of an upstream, besides those of
+// The errors of jobs without an upstream's response, in addition to the errors of
 // dispatch, pool and intake.
 var (
-	// ErrShutdown is the cause of jobs cut because the process ends.
+	// ErrShutdown: the job was aborted because pilotfish shuts down.
 	ErrShutdown = errors.New("pilotfish is shutting down")
-	// ErrGone: the submitter left before its response.
-	ErrGone = errors.New("the submitter went away")
-	// ErrNoAnswer: attempts were made, and none brought a response.
-	ErrNoAnswer = errors.New("no upstream answered")
-	// ErrFirstByte: an attempt's response did not begin in time.
-	ErrFirstByte = errors.New("no answer began in time")
-	// ErrDeadline: the time that the job gives itself is over.
+	// ErrGone: the submitter disconnected before the end of the response.
+	ErrGone = errors.New("the submitter disconnected")
+	// ErrNoAnswer: all attempts failed without a response.
+	ErrNoAnswer = errors.New("no upstream responded")
+	// ErrFirstByte: the first-byte timeout of an attempt passed.
+	ErrFirstByte = errors.New("no response began in time")
+	// ErrDeadline: the job's own deadline passed.
 	ErrDeadline = errors.New("the job's deadline passed")
 )
 
-// Gone says why the submitter's request, whose context has ended, ended before its response.
+// Gone returns the reason why the context of the submitter's request ended: ErrShutdown, or an error that wraps ErrGone.
 func Gone(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrGone) {
@@ -39,28 +39,28 @@ func Gone(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrGone, cause)
 }
 
-// StatusGone is logged for a submitter that went away; nobody is there to get it.
+// StatusGone is logged if the submitter disconnected; it is never sent.
 const StatusGone = 499
 
-// reasonHeader tells pilotfish's own responses from those of upstreams.
+// reasonHeader marks pilotfish's own error responses, as opposed to upstreams' responses.
 const reasonHeader = "Pilotfish-Reason"
 
-// Problem is a response of pilotfish's own, in the form of RFC 9457.
+// Problem is an error response of pilotfish itself, in the format of RFC 9457.
 type Problem struct {
 	Type   string `json:"type"` // urn:pilotfish:problem: and the reason
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
-	RetryAfter int `json:"-"` // seconds, where the status is 429 or 503
+	RetryAfter int `json:"-"` // seconds, if the status is 429 or 503
 
-	ID       string          `json:"-"` // of the job; "" without
+	ID       string          `json:"-"` // request ID of the job; "" if it has none
 	Reason   string          `json:"-"`
 	Outcome  intake.Outcome  `json:"-"`
-	Shedding intake.Shedding `json:"-"` // where the outcome is intake.Shed
+	Shedding intake.Shedding `json:"-"` // if the outcome is intake.Shed
 }
 
-// known is a problem and the errors that it stands for.
+// known is a problem and the errors that lead to it.
 type known struct {
 	errs []error
 	Problem
@@ -70,29 +70,29 @@ func (k known) is(err error) bool {
 	return slices.ContainsFunc(k.errs, func(target error) bool { return errors.Is(err, target) })
 }
 
-// problems are those that are not a refusal's. docs/operate.md shows them to
-// people, and the refusals too.
+// problems lists the problems except those of a Refusal. docs/operate.md documents all of
+// them.
 var problems = []known{
 	{[]error{ErrShutdown}, Problem{Reason: "shutting-down", Status: 503, Outcome: intake.Shed, Shedding: intake.Stopping, Title: "pilotfish is shutting down"}},
-	{[]error{ErrGone, context.Canceled}, Problem{Reason: "submitter-gone", Status: StatusGone, Outcome: intake.Gone, Title: "the submitter went away"}},
+	{[]error{ErrGone, context.Canceled}, Problem{Reason: "submitter-gone", Status: StatusGone, Outcome: intake.Gone, Title: "the submitter disconnected"}},
 	{[]error{intake.ErrTooLarge}, Problem{Reason: "body-too-large", Status: 413, Outcome: intake.TooLarge, Title: "the body is larger than job.max_body"}},
 	{[]error{ErrDeadline, ErrFirstByte}, Problem{Reason: "deadline", Status: 504, Outcome: intake.Deadline, Title: "no upstream began its response in the job's time"}},
-	{[]error{intake.ErrNoRoom}, Problem{Reason: "no-room", Status: 503, Outcome: intake.Shed, Shedding: intake.NoRoom, Title: "the heads and bodies of other jobs take all the memory for them"}},
-	{[]error{dispatch.ErrDisplaced}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed this job's place in the queue"}},
+	{[]error{intake.ErrNoRoom}, Problem{Reason: "no-room", Status: 503, Outcome: intake.Shed, Shedding: intake.NoRoom, Title: "the memory for headers and bodies is used up by other jobs"}},
+	{[]error{dispatch.ErrDisplaced}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "displaced from the full queue by a job of high priority"}},
 	{[]error{dispatch.ErrFull}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}},
 	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has reached its limit of jobs in flight"}},
 	{[]error{dispatch.ErrRate}, Problem{Reason: "project-rate", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectRate, Title: "the project exceeds its limit of jobs per minute"}},
-	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}},
-	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}},
+	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream was eligible within the job's queue timeout"}},
+	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream responded"}},
 }
 
-// maxRetryAfter is the longest Retry-After, in seconds.
+// maxRetryAfter is the maximum Retry-After, in seconds.
 const maxRetryAfter = 3600
 
-// ProblemOf is the one place where errors become statuses. Where an error wraps
-// several that have a problem, a refusal counts, and else the first in the table.
+// ProblemOf maps an error to its response; no other function chooses statuses. If an
+// error wraps several known errors, a Refusal wins, otherwise the first one in problems.
 func ProblemOf(err error) Problem {
-	p := Problem{Reason: "internal", Status: 500, Outcome: intake.Broken, Title: "pilotfish failed; its log says how"}
+	p := Problem{Reason: "internal", Status: 500, Outcome: intake.Broken, Title: "internal error of pilotfish; see its log"}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		p = Problem{Reason: refusal.Reason, Status: refusal.Status, Outcome: intake.Rejected, Title: refusal.Title}
@@ -108,14 +108,13 @@ func ProblemOf(err error) Problem {
 	return p
 }
 
-// Body is the problem as JSON.
+// Body returns the problem as JSON.
 func (p Problem) Body() []byte {
-	body, _ := json.Marshal(p) // of texts and a number, it does not fail
+	body, _ := json.Marshal(p) // strings and a number cannot fail
 	return body
 }
 
-// SetHeaders sets the headers that go with the body. A 429 and a 503 say after how many seconds to
-// send the job again.
+// SetHeaders sets the response headers of the problem, such as Retry-After for 429 and 503.
 func (p Problem) SetHeaders(h http.Header) {
 	if p.ID != "" {
 		h.Set("X-Request-Id", p.ID)
@@ -130,11 +129,11 @@ func (p Problem) SetHeaders(h http.Header) {
 	}
 }
 
-// Write answers with the problem.
+// Write sends the problem as the response.
 func (p Problem) Write(w http.ResponseWriter) {
 	body := p.Body()
 	p.SetHeaders(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // the submitter may be gone; nothing to do
+	_, _ = w.Write(body) // an error means that the submitter disconnected
 }

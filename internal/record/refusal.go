@@ -1,11 +1,11 @@
 package record
 
-// Refusal is an error in what the submitter sent. It says how it is answered.
+// Refusal is an error in the submitter's request, with the response to send.
 type Refusal struct {
 	Status int
-	Reason string // the word of the Pilotfish-Reason header
-	Title  string // of the problem: what is wrong, in a few words
-	Text   string // of the error
+	Reason string // value of the Pilotfish-Reason header
+	Title  string // title of the problem
+	Text   string // error text
 }
 
 func (r *Refusal) Error() string { return r.Text }
@@ -14,26 +14,26 @@ func (r *Refusal) Error() string { return r.Text }
 var (
 	// ErrMalformed: the body is not a job.
 	ErrMalformed = &Refusal{400, "malformed-job", "the body is not a valid job", "malformed job"}
-	// ErrFraming: the body's length or chunks are malformed.
-	ErrFraming = &Refusal{400, "malformed-body", "the body's framing is broken", "malformed body"}
-	// ErrTarget: the request line names what no upstream can be asked for.
-	ErrTarget = &Refusal{400, "bad-target", "the request target is refused", "the request target cannot be passed on unaltered"}
-	// ErrRequest is what no HTTP/1.1 request can carry, though HTTP/2 did.
-	ErrRequest = &Refusal{400, "bad-request", "the request's head is refused", "the request cannot be passed on unaltered"}
-	// ErrCrossSite: a browser sent it for another site's page.
+	// ErrFraming: the body's Content-Length or chunked encoding is malformed.
+	ErrFraming = &Refusal{400, "malformed-body", "the body's Content-Length or chunked encoding is malformed", "malformed body"}
+	// ErrTarget: the request target cannot be forwarded to an upstream unchanged.
+	ErrTarget = &Refusal{400, "bad-target", "the request target is refused", "the request target cannot be forwarded unchanged"}
+	// ErrRequest: an HTTP/2 request cannot be represented in HTTP/1.1.
+	ErrRequest = &Refusal{400, "bad-request", "the request header is refused", "the request cannot be forwarded unchanged"}
+	// ErrCrossSite: a browser sent the request on behalf of a page of another site.
 	ErrCrossSite = &Refusal{403, "cross-site", "requests of web pages are refused", "a web page must not submit jobs"}
-	// ErrForeignHost: the Host header names nobody here.
+	// ErrForeignHost: the Host header is neither local nor listed in hosts.
 	ErrForeignHost = &Refusal{
 		403, "foreign-host", "the Host header names another machine; hosts allows more names",
 		"the Host header names another machine; if this name is meant for pilotfish, list it under the key hosts of its configuration",
 	}
-	// ErrMethod: the method asks for a tunnel or an echo.
+	// ErrMethod: the method is CONNECT or TRACE.
 	ErrMethod = &Refusal{405, "method-refused", "CONNECT and TRACE are refused", "the method is refused"}
-	// ErrSlow: the submitter hardly sends its body.
-	ErrSlow = &Refusal{408, "slow-body", "the body came too slowly", "the body comes too slowly"}
-	// ErrMode is Envoy's configuration, not the submitter's request. It is answered like a
-	// refusal because the submitter is the one who hears of it.
-	ErrMode = &Refusal{500, "envoy-misconfigured", "Envoy shows bodies in a way that pilotfish cannot use", "Envoy's processing_mode cannot be used"}
-	// ErrLoop: the job has come back to this sidecar again and again.
-	ErrLoop = &Refusal{508, "loop", "the job goes in a circle: an upstream's address leads back to a sidecar", "the job goes in a circle"}
+	// ErrSlow: the submitter sends its body too slowly.
+	ErrSlow = &Refusal{408, "slow-body", "the body arrived too slowly", "the body arrives too slowly"}
+	// ErrMode: Envoy's configuration is wrong, not the submitter's request. It is a Refusal
+	// because the submitter gets the response.
+	ErrMode = &Refusal{500, "envoy-misconfigured", "Envoy's processing_mode for bodies is not supported", "Envoy's processing_mode is not supported"}
+	// ErrLoop: the job has returned to this sidecar several times.
+	ErrLoop = &Refusal{508, "loop", "forwarding loop: an upstream's address leads back to a sidecar", "forwarding loop"}
 )

@@ -7,13 +7,13 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// maxText bounds the text of an error, in bytes. Submitters and upstreams choose much of some: an invalid head is quoted
-// whole.
+// maxText is the maximum length of an error text, in bytes. Without it, submitters and upstreams could fill logs: some
+// errors quote a whole invalid header.
 const maxText = settings.MaxText
 
-// textOf is an error as records and problems have it: at most maxText bytes of printable UTF-8, in
-// which anything else is escaped. It is the only way of an error's text to the log, to spans and to
-// submitters. nil is "".
+// textOf returns the text of an error for records and problems: at most maxText bytes of printable
+// ASCII; other characters are escaped. All error texts in logs, spans and responses pass through it.
+// The text of nil is "".
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -21,7 +21,7 @@ func textOf(err error) string {
 	return clean(err.Error())
 }
 
-// clean is a text as textOf has that of an error.
+// clean escapes and shortens a text as textOf does.
 func clean(text string) string {
 	odd := func(r rune) bool { return r < ' ' || r >= 0x7f }
 	if len(text) <= maxText && !strings.ContainsFunc(text, odd) {
@@ -31,5 +31,5 @@ func clean(text string) string {
 	return settings.Cut(unescaped.Replace(quoted[1:len(quoted)-1]), maxText)
 }
 
-// unescaped undoes the escapes of what is printable.
+// unescaped reverts the escapes of backslashes and quotation marks.
 var unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
