@@ -1,6 +1,6 @@
-// Package balancer is the shell around pool and dispatch: one mutex, one instant
-// for each event, and the channels on which waiting jobs hear their
-// grants. Hooks run after the mutex is released.
+// Package balancer makes pool and dispatch safe for concurrent use. It adds one
+// mutex, the clock, and a channel on which each queued job receives its grant.
+// Hooks run after the mutex is released.
 package balancer
 
 import (
@@ -14,16 +14,16 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Hooks are called after the mutex is released, from any goroutine. Each may be nil.
+// Hooks are called after the mutex is released, from any goroutine. Each can be nil.
 type Hooks struct {
-	// Queued and Left follow a job that waits: Left is called once for each Queued.
+	// Queued is called when a job enters the queue, and Left when it leaves the queue.
 	Queued func(p selection.Priority)
 	Left   func(p selection.Priority, waited time.Duration)
-	// Answered follows each response that begins, at now, with its load hint; nil is none.
+	// Answered is called when a response begins, with its load hint or nil.
 	Answered func(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint)
-	// Ask is called for an upstream that should report at once.
+	// Ask is called for an upstream that should be polled at once.
 	Ask func(address string)
-	// Joined and Gone follow the membership.
+	// Joined and Gone are called when upstreams were added to or removed from the pool.
 	Joined func(addresses []string)
 	Gone   func(addresses []string)
 }
@@ -31,18 +31,18 @@ type Hooks struct {
 // Balancer lets many goroutines share one dispatcher and its pool.
 type Balancer struct {
 	hooks Hooks
-	wake  chan struct{} // tells Run that jobs wait
+	wake  chan struct{} // wakes Run when a job is queued
 
 	mu       sync.Mutex
-	latest   time.Time // the instant of the last event
+	latest   time.Time // the time of the last event
 	dispatch *dispatch.Dispatcher
-	pool     *pool.Pool // the dispatcher's
+	pool     *pool.Pool // the dispatcher's pool
 	waiting  map[*dispatch.Job]chan dispatch.Grant
-	open     Lease // its after is the oldest open lease, its before the latest
+	open     Lease // head of the ring of open leases: after is the oldest, before the latest
 }
 
-// New returns a balancer that owns d from now on. Its Run must be running for
-// waiting jobs to be served when only time has passed.
+// New returns a balancer that owns d. Run must be running: without it, queued jobs
+// are not served when an upstream becomes eligible only because time has passed.
 func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
 	b := &Balancer{
 		hooks:    hooks,
@@ -55,9 +55,9 @@ func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
 	return b
 }
 
-// lock takes the mutex for what happens at now, and returns the instant to go by. That is the
-// last event's if now is before it: somebody who read the clock later had the mutex first, and
-// the pool's time does not go back.
+// lock locks the mutex for an event at now, and returns the time of the event. If another goroutine
+// read the clock later but got the mutex first, that is the time of the last event: the pool's time
+// must not go back.
 func (b *Balancer) lock(now time.Time) time.Time {
 	b.mu.Lock()
 	if now.Before(b.latest) {
@@ -67,7 +67,7 @@ func (b *Balancer) lock(now time.Time) time.Time {
 	return now
 }
 
-// event lets something happen at now, and then serves the jobs that wait.
+// event calls happen with the mutex held, and then serves the queued jobs.
 func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
 	now = b.lock(now)
 	defer b.unlock()
@@ -76,9 +76,9 @@ func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
 	b.reconsider(now)
 }
 
-// reconsider withdraws the attempts of jobs that should go elsewhere. Their goroutines
-// then end the leases, and claim the places that wait for them. The mutex must be held, so
-// that no lease ends meanwhile.
+// reconsider withdraws the attempts of jobs that are moved to another upstream. The jobs'
+// goroutines then end their leases and get the new assignments from Claim. The mutex must be
+// held, otherwise a lease could end in between.
 func (b *Balancer) reconsider(now time.Time) {
 	for _, j := range b.dispatch.Reconsider(now) {
 		if !j.Withdraw.Withdraw() {
@@ -87,8 +87,8 @@ func (b *Balancer) reconsider(now time.Time) {
 	}
 }
 
-// unlock releases the mutex, and then asks for the reports that the pool wants. All who hold the
-// mutex release it after a panic, too: others go on.
+// unlock releases the mutex, and then requests the early reports that the pool needs. Callers defer
+// it, so a panic leaves no locked mutex.
 func (b *Balancer) unlock() {
 	ask := b.pool.Ask()
 	b.mu.Unlock()
@@ -100,28 +100,28 @@ func (b *Balancer) unlock() {
 	}
 }
 
-// serve tells the waiting jobs what they were granted. The mutex must be held.
+// serve sends grants to the queued jobs. The mutex must be held.
 func (b *Balancer) serve(now time.Time) {
 	for _, g := range b.dispatch.Serve(now) {
-		b.waiting[g.Job] <- g // has room for one
+		b.waiting[g.Job] <- g // does not block: the channel has capacity 1
 		delete(b.waiting, g.Job)
 	}
 }
 
-// Begin takes in a new job.
+// Begin returns a new job.
 func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.dispatch.Begin(r)
 }
 
-// Claim gets an upstream for a job's next attempt from now on, and counts the job there.
-// While no upstream is eligible the job waits its turn. The errors are ctx's
-// own; context.DeadlineExceeded when the job's deadline has passed meanwhile;
-// dispatch.ErrWaited when the job has waited long enough; dispatch.ErrAtLimit when its
-// project holds it up; dispatch.ErrFull or dispatch.ErrDisplaced when the queue has no
-// place for it; and pool.ErrAllTried, at once, when the job has been to every upstream.
-// The caller must end the lease, with Done or Failed.
+// Claim claims an upstream for a job's next attempt. While no upstream is eligible, the
+// job is queued and Claim blocks. The caller must end the lease with Done or Failed.
+//
+// Errors are: the error of ctx; context.DeadlineExceeded if the job's deadline passed;
+// dispatch.ErrWaited if the queue timeout passed; dispatch.ErrAtLimit if the queue timeout
+// passed because of the project's limit; dispatch.ErrFull or dispatch.ErrDisplaced if the
+// queue is full; and pool.ErrAllTried, at once, if the job has tried every upstream.
 func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*Lease, error) {
 	now = b.lock(now)
 	held := true
@@ -132,20 +132,20 @@ func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*
 	}()
 	g, granted := b.dispatch.Arrive(now, j)
 	if !granted {
-		hear := make(chan dispatch.Grant, 1)
-		b.waiting[j] = hear
+		grants := make(chan dispatch.Grant, 1)
+		b.waiting[j] = grants
 		b.serve(now)
 		held = false
 		b.unlock()
-		g = b.wait(ctx, now, j, hear)
+		g = b.wait(ctx, now, j, grants)
 		b.mu.Lock()
 		held = true
 	}
 	return b.lease(&g), g.Err
 }
 
-// wait blocks until the job hears what it is granted, or is given up.
-func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job, hear <-chan dispatch.Grant) dispatch.Grant {
+// wait blocks until the job receives a grant or must be given up.
+func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job, grants <-chan dispatch.Grant) dispatch.Grant {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -163,34 +163,34 @@ func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job, hea
 	timer := time.NewTimer(until.Sub(now))
 	defer timer.Stop()
 	select {
-	case g := <-hear:
+	case g := <-grants:
 		return g
 	case <-ctx.Done():
-		return b.giveUp(j, hear, ctx.Err())
+		return b.giveUp(j, grants, ctx.Err())
 	case <-timer.C:
-		return b.giveUp(j, hear, why)
+		return b.giveUp(j, grants, why)
 	}
 }
 
-// giveUp takes a waiting job out. A grant that came first is kept, unless the
-// submitter is gone or the job's deadline has passed.
-func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error) dispatch.Grant {
+// giveUp removes a job from the queue. If the job has received a grant in between, the
+// grant is used, unless the submitter disconnected or the job's deadline passed.
+func (b *Balancer) giveUp(j *dispatch.Job, grants <-chan dispatch.Grant, why error) dispatch.Grant {
 	keep := errors.Is(why, dispatch.ErrWaited)
 	now, waited, why := b.takeOut(j, keep, why)
 	if !waited {
-		g := <-hear
+		g := <-grants
 		if g.Err != nil || keep {
 			return g
 		}
 		b.event(now, func(now time.Time) {
 			g.Assignment.Cancel(now)
-			b.dispatch.CancelMove(now, j) // it may have been moved since
+			b.dispatch.CancelMove(now, j) // the job may have been moved since
 		})
 	}
 	return dispatch.Grant{Err: why}
 }
 
-// takeOut takes a job out of the queue, and reports whether it stood there. known asks why it has waited so long.
+// takeOut removes a job from the queue and reports whether it was there. If known is true, it replaces why by the reason of the wait.
 func (b *Balancer) takeOut(j *dispatch.Job, known bool, why error) (now time.Time, waited bool, _ error) {
 	now = b.lock(time.Now())
 	defer b.mu.Unlock()
@@ -201,12 +201,12 @@ func (b *Balancer) takeOut(j *dispatch.Job, known bool, why error) (now time.Tim
 	return now, b.dispatch.GiveUp(j), why
 }
 
-// recheck is how often waiting jobs are offered the upstreams when nothing
-// happens: a breaker's open time or a report's freshness ends without an event.
+// recheck is the interval at which queued jobs are served without an event. The end of
+// a breaker's open time or of a report's freshness is not an event.
 const recheck = 50 * time.Millisecond
 
-// Run serves waiting jobs as time passes, until ctx ends. It sleeps while
-// nobody waits.
+// Run serves queued jobs every recheck until ctx ends. It sleeps while the queue is
+// empty.
 func (b *Balancer) Run(ctx context.Context) {
 	ticker := time.NewTicker(recheck)
 	ticker.Stop()

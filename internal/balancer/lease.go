@@ -9,13 +9,13 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Lease is one attempt's claim on an upstream, for the goroutine that claimed
-// it. Done or Failed must be called once, on every path. Each method takes the instant of
-// what it tells.
+// Lease is one attempt's claim on an upstream. It is used by one goroutine, which
+// must call Done or Failed once, on every path. The now of each method is the time of
+// the event.
 type Lease struct {
-	// Choice is where the attempt goes, and why.
+	// Choice is the upstream and the reasons for its choice.
 	*pool.Choice
-	// ConnectTimeout bounds the dial.
+	// ConnectTimeout is the timeout of the dial.
 	ConnectTimeout time.Duration
 	// Fresh is set when the attempt must not use a pooled connection.
 	Fresh bool
@@ -23,12 +23,12 @@ type Lease struct {
 	b   *Balancer
 	job *dispatch.Job
 
-	// Under b's mutex.
+	// Guarded by b's mutex.
 	assignment    *pool.Assignment
-	before, after *Lease // in b's ring of open leases
+	before, after *Lease // neighbours in b's ring of open leases
 }
 
-// lease hands out what was granted; nil if nothing was. The mutex must be held.
+// lease returns the lease of a grant, or nil if the grant is an error. The mutex must be held.
 func (b *Balancer) lease(g *dispatch.Grant) *Lease {
 	if g.Err != nil {
 		return nil
@@ -47,22 +47,22 @@ func (l *Lease) end(now time.Time, o pool.Outcome) {
 	l.before.after, l.after.before = l.after, l.before
 }
 
-// Open is a job at an upstream.
+// Open is a job in flight at an upstream.
 type Open struct {
-	// ID, Session, Project and Priority are those of the job's log line.
+	// ID, Session, Project and Priority have the same values as in the job's log line.
 	ID       string `json:"id"`
 	Session  string `json:"session,omitempty"`
 	Project  string `json:"project,omitempty"`
 	Priority string `json:"priority"`
-	// Seconds is the time since its arrival, and UpstreamSeconds that since it went to
-	// Upstream.
+	// Seconds is the time since the job's arrival, UpstreamSeconds the time since it was
+	// sent to Upstream.
 	Seconds         float64 `json:"seconds"`
 	Upstream        string  `json:"upstream"`
 	UpstreamSeconds float64 `json:"upstream_seconds"`
 }
 
-// Open lists the jobs that have been at their upstream for longest, n at most. Jobs that
-// Envoy has moved stand where they first came.
+// Open returns the n jobs that have been at upstreams for longest. A job that Envoy has moved to
+// another upstream is sorted by the time of its first upstream.
 func (b *Balancer) Open(n int) []Open {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +81,7 @@ func (b *Balancer) Open(n int) []Open {
 	return open
 }
 
-// Projects lists the projects that have most jobs at upstreams, n at most.
+// Projects returns the n projects with the most jobs at upstreams.
 func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 	names := map[uint64]string{}
 	b.mu.Lock()
@@ -98,7 +98,7 @@ func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 	return loads[:min(n, len(loads))]
 }
 
-// Answered notes that a response has begun; see pool.Assignment.
+// Answered records that the response has begun; see pool.Assignment.
 func (l *Lease) Answered(now time.Time, healthy bool, hint *pool.Hint) {
 	now = l.answered(now, healthy, hint)
 	if l.b.hooks.Answered != nil {
@@ -114,23 +114,23 @@ func (l *Lease) answered(now time.Time, healthy bool, hint *pool.Hint) time.Time
 	return now
 }
 
-// Told takes in the load that the upstream tells at the end of its response.
+// Told records the load that the upstream reported in the trailer of its response.
 func (l *Lease) Told(now time.Time, hint *pool.Hint) {
 	now = l.b.lock(now)
 	defer l.b.mu.Unlock()
 	l.assignment.Told(now, hint)
 }
 
-// Found takes in the share of its data that the job found at the upstream.
+// Found records the share of the job's data that was cached at the upstream.
 func (l *Lease) Found(share float64) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	l.assignment.Found(share)
 }
 
-// Move takes the lease to another upstream: a proxy that was told the fall-backs
-// has gone on to it, because the upstream before brought no answer. An upstream
-// that is not in the pool is not counted.
+// Move moves the lease to another upstream. Envoy does the retry itself, at one of the
+// fallbacks that it got, after the previous upstream failed. An upstream that is not in
+// the pool is not counted.
 func (l *Lease) Move(now time.Time, address string) {
 	l.Choice = &pool.Choice{Address: address}
 	l.b.event(now, func(now time.Time) {
@@ -140,7 +140,7 @@ func (l *Lease) Move(now time.Time, address string) {
 	})
 }
 
-// Done ends the lease, and the job.
+// Done ends the lease and the job.
 func (l *Lease) Done(now time.Time, o pool.Outcome) {
 	l.b.event(now, func(now time.Time) {
 		l.end(now, o)
@@ -148,7 +148,7 @@ func (l *Lease) Done(now time.Time, o pool.Outcome) {
 	})
 }
 
-// Failed ends the lease of an attempt that failed, and decides what follows.
+// Failed ends the lease of a failed attempt and decides whether the job is retried.
 func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
 	l.b.event(now, func(now time.Time) {
 		if f.ConnectTimedOut {

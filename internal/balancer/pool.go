@@ -7,7 +7,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Set replaces the pool's membership by a full set.
+// Set replaces the set of upstreams in the pool.
 func (b *Balancer) Set(upstreams []pool.Upstream) {
 	var joined, left []string
 	b.event(time.Now(), func(now time.Time) { joined, left = b.pool.Set(now, upstreams) })
@@ -19,37 +19,37 @@ func (b *Balancer) Set(upstreams []pool.Upstream) {
 	}
 }
 
-// Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
-// upstream is known.
+// Drain starts or ends an operator's drain of an upstream, which then gets no new jobs. It
+// reports whether the upstream is known.
 func (b *Balancer) Drain(address string, on bool) (known bool) {
 	b.event(time.Now(), func(time.Time) { known = b.pool.Drain(address, on) })
 	return known
 }
 
-// Report hands an upstream's report to the pool.
+// Report passes an upstream's report to the pool.
 func (b *Balancer) Report(address string, r pool.Report) {
 	b.event(time.Now(), func(now time.Time) { b.pool.Report(now, address, r) })
 }
 
-// ReportFailed tells the pool that an upstream's report could not be fetched or read.
+// ReportFailed records that an upstream's report could not be fetched or read.
 func (b *Balancer) ReportFailed(address string, why error) {
 	b.event(time.Now(), func(now time.Time) { b.pool.ReportFailed(now, address, why) })
 }
 
-// Checked hands a health check of an upstream to the pool; why is nil if it passed.
+// Checked records the result of a health check of an upstream; why is nil if it passed.
 func (b *Balancer) Checked(address string, why error) {
 	b.event(time.Now(), func(now time.Time) { b.pool.Checked(now, address, why) })
 }
 
-// Listing hands what an upstream had cached at an instant to the pool, where
-// it does not come with a report.
+// Listing records the contents of an upstream's cache at an instant, if they do not come
+// with a report.
 func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pool.Listing(at, address, cached)
 }
 
-// Settings are what may change while jobs run.
+// Settings are the settings that can be reloaded.
 type Settings struct {
 	Pool     pool.Settings
 	Retry    dispatch.RetrySettings
@@ -57,7 +57,7 @@ type Settings struct {
 	Projects dispatch.ProjectSettings
 }
 
-// SetSettings puts other settings into force, also for the jobs that wait.
+// SetSettings replaces the settings, also for queued jobs.
 func (b *Balancer) SetSettings(s Settings) {
 	b.event(time.Now(), func(time.Time) {
 		b.pool.SetSettings(s.Pool)
@@ -67,7 +67,7 @@ func (b *Balancer) SetSettings(s Settings) {
 	})
 }
 
-// Queue is how many jobs wait because their project is at its limit, and what the bodies of all that wait take.
+// Queue returns the number of jobs that wait because of their project's limit, and the bytes of the bodies of all queued jobs.
 func (b *Balancer) Queue(now time.Time) (limited int, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,14 +81,14 @@ func (b *Balancer) Ready() bool {
 	return b.pool.Len() > 0
 }
 
-// States lists the upstreams, by address.
+// States returns the state of each upstream, sorted by address.
 func (b *Balancer) States() []pool.State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pool.States(time.Now())
 }
 
-// Holders returns which upstreams have the data of each project.
+// Holders returns the upstreams that have the data of each project.
 func (b *Balancer) Holders(projects []uint64) map[uint64][]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,7 +102,7 @@ func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
 	return b.pool.Explain(time.Now(), r)
 }
 
-// Counts are how many jobs are in flight and how many wait.
+// Counts returns the numbers of jobs in flight and in the queue.
 func (b *Balancer) Counts() (inFlight, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
