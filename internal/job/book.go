@@ -1,10 +1,10 @@
-// Package job keeps the book of a job: its record and its lease, from the job's arrival to
-// its end. Whoever carries the job's bytes writes into the book what happens. Its methods
-// come in this order:
+// Package job holds the state of one job from its arrival to its end: its record and its
+// lease. The HTTP proxy and the mesh server both use it. They must call the methods of a Book
+// in this order:
 //
 //	Open > Body > Describe > Begin > (Claim > Failed)... > Claim > Head > Wrote... > Trailer > Unframed > End > Close
 //
-// Refuse may take the place of End. Close ends everything, on every path.
+// Refuse can replace End. Close must be called on every path.
 package job
 
 import (
@@ -23,24 +23,24 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Book is that of one job, for the goroutine that carries the job. A zero one is not open.
+// Book is the state of one job. It is not safe for concurrent use. Open must be called first.
 type Book struct {
-	// Record is what happened so far.
+	// Record is the record of the job so far.
 	Record record.Job
-	// Job is what the dispatcher knows of the job; nil before Begin.
+	// Job is the dispatcher's state of the job; nil before Begin.
 	Job *dispatch.Job
-	// Lease is that of the attempt under way; nil where there is none.
+	// Lease is the lease of the current attempt; nil between attempts.
 	Lease *balancer.Lease
 
 	cfg        *Config
-	id         [1]string // the job's, as the value of a header
+	id         [1]string // request ID, as a header value
 	header     http.Header
-	tail       []byte // of the answer's body, where the job has a text
-	notStarted bool   // the upstream that responded has done nothing for the job
-	expects    bool   // what its header says of how long it takes is pilotfish's own
+	tail       []byte // last bytes of the response body, if the job's project has blocks
+	notStarted bool   // the response says that the upstream did not start the job
+	expects    bool   // the header with the expected duration was set by pilotfish
 }
 
-// Open begins the book of a request that arrives now. peer is the other end of its connection.
+// Open starts the book of a request that arrives now. peer is the client's address.
 func (b *Book) Open(cfg *Config, now time.Time, h intake.Head, peer string) {
 	b.cfg, b.header = cfg, h.Header
 	b.id[0] = intake.ID(h.Header.Get("X-Request-Id"), h.Header.Get("Traceparent"))
@@ -49,10 +49,10 @@ func (b *Book) Open(cfg *Config, now time.Time, h intake.Head, peer string) {
 	r.Method, r.Path, r.Peer = h.Method, h.Path, peer
 }
 
-// Body notes the size of the request's body, in bytes, -1 unknown, and whether it is kept for retries.
+// Body records the size of the request body in bytes, or -1, and whether it is kept for retries.
 func (b *Book) Body(size int64, kept bool) { b.Record.Body, b.Record.Unkept = size, !kept }
 
-// Describe reads what the job says of itself. body is the whole body, or its beginning.
+// Describe reads the job's members from the request. body is the whole body or its first bytes.
 func (b *Book) Describe(body []byte, whole bool) error {
 	d, err := b.cfg.Reader.Describe(intake.Head{Method: b.Record.Method, Path: b.Record.Path, Header: b.header}, body, whole)
 	b.Record.Facts, b.Record.Read, b.Record.Unread = d.Facts, d.Reading, d.Unread
@@ -65,8 +65,8 @@ func (b *Book) Describe(body []byte, whole bool) error {
 	return nil
 }
 
-// Request adds to the header of a request what upstreams get from pilotfish. Where to is not
-// the request's own header, it gets only what is added.
+// Request adds pilotfish's headers for upstreams: the request ID, trace context and load
+// request. own is the request's header; the additions go to the header to, which can be own.
 func (b *Book) Request(own, to http.Header) {
 	b.identify(own, to)
 	if _, asks := own[askLoadHeader]; b.cfg.AskLoad && !asks {
@@ -80,18 +80,18 @@ func (b *Book) Request(own, to http.Header) {
 	}
 }
 
-// askLoadHeader asks an upstream for a load report in a form of ORCA: text, json or bin.
+// askLoadHeader requests an ORCA load report with the response, in the format text, json or bin.
 const askLoadHeader = "Endpoint-Load-Metrics-Format"
 
-// identify adds the job's identifier where there is no other.
+// identify adds the request ID if own has none.
 func (b *Book) identify(own, to http.Header) {
 	if _, named := own["X-Request-Id"]; !named {
 		to["X-Request-Id"] = b.id[:]
 	}
 }
 
-// Begin takes the job in. The request has what is not in the job's description, and its Project if the limit
-// of projects counts the job by another one than its own; Name is that one's.
+// Begin passes the job to the dispatcher. r contains what the job's facts do not. r.Project and r.Name are set
+// only if project limits count the job for another key than its project, such as a gateway's fairness ID.
 func (b *Book) Begin(r dispatch.Request) {
 	f := &b.Record.Facts
 	if r.Prefetch = f.Prefetch; f.Prefetch {
@@ -108,7 +108,7 @@ func (b *Book) Begin(r dispatch.Request) {
 	b.Job = b.cfg.Claimer.Begin(r)
 }
 
-// Claim waits for an upstream, and begins an attempt there. It returns when that is.
+// Claim waits for an upstream and begins an attempt there. now is the start of the attempt.
 func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 	started := time.Now()
 	lease, err := b.cfg.Claimer.Claim(ctx, started, b.Job)
@@ -122,7 +122,7 @@ func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 		}
 		return started, err
 	}
-	now = started // of a job that is moved, too: its place was claimed before
+	now = started // also for a job that is moved: its upstream was claimed before
 	if lease.Claimed.After(now) {
 		now = lease.Claimed
 		b.Record.Queued += now.Sub(started)
@@ -132,8 +132,8 @@ func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// Expect adds to the header of an attempt how many seconds the job will probably take at its place, if that is
-// known and its submitter has not said it. own and to are as in Request.
+// Expect adds the job's expected duration at this upstream to the header of an attempt, in seconds. It does nothing
+// if the duration is unknown or the submitter has set the header. own and to are as in Request.
 func (b *Book) Expect(own, to http.Header) {
 	name, seconds := b.cfg.ExpectedHeader, b.Lease.Expected
 	if name == "" || seconds <= 0 || len(own[name]) > 0 && !b.expects {
@@ -142,14 +142,14 @@ func (b *Book) Expect(own, to http.Header) {
 	to[name], b.expects = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}, true
 }
 
-// Move takes the lease to another upstream, as the attempt before has failed.
+// Move moves the lease to another upstream, after the previous attempt failed with err.
 func (b *Book) Move(now time.Time, address string, err error) {
 	b.Record.EndAttempt(now, pool.Refused, err)
 	b.Lease.Move(now, address)
 	b.Record.Begin(now, b.Lease.Choice)
 }
 
-// Failed ends an attempt that brought no response to pass on, and returns what follows.
+// Failed ends a failed attempt and returns whether the job is retried.
 func (b *Book) Failed(f dispatch.Failure, err error) dispatch.Next {
 	now, lease := time.Now(), b.Lease
 	b.Lease = nil
@@ -159,9 +159,9 @@ func (b *Book) Failed(f dispatch.Failure, err error) dispatch.Next {
 	return next
 }
 
-// Head notes that the response that is passed on begins now: the upstream's breaker learns
-// of it now, not hours later at its end. Without a lease it is the response of an attempt
-// that has ended.
+// Head records the start of the forwarded response. The upstream's breaker counts it now, not at
+// the end of the response, which can be hours later. Without a lease, the response belongs to an
+// attempt that has ended.
 func (b *Book) Head(now time.Time, status int, h http.Header) {
 	b.Record.TTFB = now.Sub(b.Record.Arrived)
 	b.Record.Status = status
@@ -176,18 +176,18 @@ func (b *Book) Head(now time.Time, status int, h http.Header) {
 	b.Record.Completeness = intake.Partial
 }
 
-// Begun reports whether the head of an upstream's response was passed on.
+// Begun reports whether the header of an upstream's response was forwarded.
 func (b *Book) Begun() bool { return b.Record.Completeness != intake.Absent }
 
-// Hint notes the load that the upstream tells at the beginning of its response.
+// Hint records the load that the upstream reports in the header of its response.
 func (b *Book) Hint(now time.Time, h http.Header) {
 	if hint, ok := b.cfg.Hint(h, now); ok {
 		b.Record.Attempt().Told(hint)
 	}
 }
 
-// Response adds to the header of a response what the configuration asks for. Where to is
-// not the response's own header, it gets only what is added.
+// Response adds the configured headers to a response: the request ID and the explanation. own
+// is the response's header; the additions go to the header to, which can be own.
 func (b *Book) Response(own, to http.Header) {
 	if b.cfg.RequestID {
 		b.identify(own, to)
@@ -197,7 +197,7 @@ func (b *Book) Response(own, to http.Header) {
 	}
 }
 
-// Trailer takes in the load that the upstream tells at the end of its response.
+// Trailer records the load that the upstream reports in the trailer of its response.
 func (b *Book) Trailer(trailer http.Header) {
 	if len(trailer) == 0 || b.Lease == nil || !b.Begun() {
 		return

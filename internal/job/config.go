@@ -11,39 +11,38 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Config is what the books of all jobs share, whoever carries their bytes. Reader, Budget,
-// MaxBody, Claimer and Hint are required.
+// Config is shared by all books. Reader, Budget, MaxBody, Claimer and Hint are required.
 type Config struct {
-	// Reader reads the facts out of a job's body; Budget bounds the bytes of
-	// all bodies kept at one time.
+	// Reader reads the facts from requests; Budget bounds the memory of all kept
+	// bodies.
 	Reader *intake.Reader
 	Budget *intake.Budget
-	// MaxBody bounds a body, in bytes.
+	// MaxBody is the maximum size of a body, in bytes.
 	MaxBody int64
-	// Claimer finds an upstream for each attempt.
+	// Claimer claims an upstream for each attempt.
 	Claimer *balancer.Balancer
-	// Hint reads the load that an upstream tells in the header or the trailer of
-	// its response; ok is false when there is none.
+	// Hint parses the load that an upstream reports in the header or the trailer of
+	// its response; ok is false if there is none.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
-	// AskLoad has each job ask its upstream for a load report in the text form of ORCA.
+	// AskLoad requests a load report in ORCA's text format with each response.
 	AskLoad bool
-	// ExpectedHeader is in which header a job tells its upstream how long it is expected to take, in its canonical form;
-	// "" sends none.
+	// ExpectedHeader is the canonical name of the request header for the job's expected duration; "" sends no such
+	// header.
 	ExpectedHeader string
-	// Body is called with the whole body of a job that could be read; nil calls nothing. It must not keep body.
+	// Body, if not nil, is called with the whole body of each valid job. It must not keep body.
 	Body func(r *record.Job, h http.Header, body []byte)
-	// Sinks are called in turn for each job, once, when it has ended.
+	// Sinks are called in order, once for each ended job.
 	Sinks []func(*record.Job)
-	// Trace begins the span of a job that is to be traced, and adds to the header for the upstreams
-	// what tells them. It returns nil for a job that is not. nil traces none.
+	// Trace starts the span of a sampled job and adds the trace context to the header for upstreams.
+	// It returns nil if the job is not sampled. A nil Trace turns tracing off.
 	Trace func(arrived time.Time, h http.Header) (span any)
-	// RequestID adds the job's identifier to responses that have none.
+	// RequestID adds X-Request-Id to responses without one.
 	RequestID bool
-	// ExplainHeaders adds headers about the decision to each response.
+	// ExplainHeaders adds headers that explain the choice of the upstream to each response.
 	ExplainHeaders bool
 }
 
-// Check reports what is missing.
+// Check returns an error if a required field is missing.
 func (c *Config) Check() error {
 	if c.Reader == nil || c.Budget == nil || c.MaxBody <= 0 || c.Claimer == nil || c.Hint == nil {
 		return errors.New("a Reader, a Budget, a positive MaxBody, a Claimer and a Hint are required")

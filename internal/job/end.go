@@ -14,20 +14,20 @@ type Ending uint8
 
 // The endings, a closed set.
 const (
-	// Whole: it was passed on to its end.
+	// Whole: it was forwarded completely.
 	Whole Ending = iota
-	// Cut: the upstream cut it short.
+	// Cut: the upstream aborted it.
 	Cut
-	// Left: the submitter left.
+	// Left: the submitter disconnected.
 	Left
-	// None: the upstream brought none, and somebody else answered the submitter.
+	// None: the upstream sent none, and Envoy sent its own response to the submitter.
 	None
 )
 
-// Unframed notes that the response ended with its connection: nothing shows whether the upstream had more to send.
+// Unframed records that the response was ended by closing the connection, so a truncated response cannot be detected.
 func (b *Book) Unframed() { b.Record.Unframed = true }
 
-// End ends the job by how its response ended; err says why that is not the whole.
+// End ends a job with a response. err is the reason if the response is not Whole.
 func (b *Book) End(how Ending, err error) {
 	r := &b.Record
 	r.Fail(err)
@@ -55,8 +55,8 @@ func (b *Book) End(how Ending, err error) {
 	b.done(attempt, err)
 }
 
-// Refuse ends a job that gets no response of an upstream, and returns what to answer; a
-// submitter that left gets nothing.
+// Refuse ends a job without a response of an upstream, and returns the error response to send.
+// If its status is record.StatusGone, the submitter has disconnected and nothing is sent.
 func (b *Book) Refuse(err error) record.Problem {
 	p := record.ProblemOf(err)
 	p.ID = b.Record.ID
@@ -67,7 +67,7 @@ func (b *Book) Refuse(err error) record.Problem {
 	return p
 }
 
-// done ends the attempt under way, if there is one.
+// done ends the current attempt, if there is one.
 func (b *Book) done(o pool.Outcome, err error) {
 	lease, now := b.Lease, time.Now()
 	if lease == nil {
@@ -78,7 +78,7 @@ func (b *Book) done(o pool.Outcome, err error) {
 	lease.Done(now, o)
 }
 
-// Close ends what has not ended, as where a panic passes, and hands the record to the sinks.
+// Close ends the current attempt if necessary, as after a panic, and passes the record to the sinks.
 func (b *Book) Close() {
 	b.done(pool.Gone, nil)
 	b.Record.Total = time.Since(b.Record.Arrived)

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// tailBytes is how much is kept of the end of an answer to a job with a text.
+// tailBytes is the number of bytes kept from the end of a response, for jobs whose project has blocks.
 const tailBytes = 1 << 10
 
-// Wrote takes in a piece of the response's body of which n bytes were passed on. Servers of language models report at
-// its end how much of the prompt was cached, as usage.prompt_tokens_details.cached_tokens.
+// Wrote records a piece of the response body, of which n bytes were forwarded. It keeps the end of the body, where language
+// model servers report the cached part of the prompt as usage.prompt_tokens_details.cached_tokens.
 func (b *Book) Wrote(piece []byte, n int) {
 	b.Record.Bytes += int64(n)
 	if data := b.Record.Facts.Data; data == nil || data.Set {
@@ -25,8 +25,8 @@ func (b *Book) Wrote(piece []byte, n int) {
 	b.tail = append(b.tail, piece...)
 }
 
-// found is the share of a prompt's tokens that the server had, by the end of its answer: of
-// JSON, or of events that have JSON. A quotation mark within a text is escaped, so that no text looks like this.
+// found returns the share of a prompt's tokens that the server had cached, from the end of a JSON or event-stream
+// response. Quotation marks within JSON strings are escaped, so a generated text cannot imitate these members.
 func found(tail []byte) (share float64, ok bool) {
 	at := bytes.LastIndex(tail, []byte(`"prompt_tokens_details"`))
 	if at < 0 {
@@ -41,7 +41,7 @@ func found(tail []byte) (share float64, ok bool) {
 	return cached / all, ok && all > 0 && cached <= all
 }
 
-// number is the value of the first member with that quoted name.
+// number returns the value of the first member with that quoted name.
 func number(text []byte, name string) (n float64, ok bool) {
 	_, rest, _ := bytes.Cut(text, []byte(name))
 	rest = bytes.TrimLeft(rest, ": \t\r\n")
