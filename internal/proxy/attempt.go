@@ -16,20 +16,20 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Bounds of the body of a response that is kept while the job is tried elsewhere. A longer body
-// is passed on instead; one that takes longer is lost.
+// Bounds of the body of a response that is kept while the job is retried elsewhere. A response with a
+// larger body is forwarded instead; one whose body takes longer is dropped.
 const (
 	maxRefusal  = 64 << 10
 	refusalTime = time.Second
 )
 
-// verdict is what one attempt means for its job.
+// verdict is the result of one attempt for its job.
 type verdict struct {
 	kind     verdictKind
-	response *upstreamclient.Response // to pass, and still open; or kept, and closed
-	body     []byte                   // what was read of it: all, if it is kept
+	response *upstreamclient.Response // open if kind is pass, closed if kind is keep
+	body     []byte                   // the bytes read of its body: all of them if kind is keep
 
-	// Of an attempt whose response is kept, and of a lost one:
+	// Set if kind is keep or lost:
 	dispatch.Failure
 	err  error
 	next dispatch.Next
@@ -46,15 +46,15 @@ const (
 	pass
 )
 
-// done reports whether the upstream of a kept response has done the job. Otherwise it
-// says that it did not start it.
+// done reports whether the upstream of a kept response has run the job. Otherwise the
+// response says that the job was not started.
 func (v *verdict) done() bool { return v.Outcome == pool.Failed }
 
-// errMoved is why an attempt was withdrawn.
+// errMoved is the error of an attempt that was withdrawn.
 var errMoved = fmt.Errorf("%w: the job waited there and was moved to another upstream", record.ErrNoAnswer)
 
-// attempt tries the job once, from now on. begun: an upstream may have begun the job in
-// an earlier attempt.
+// attempt makes one attempt, which starts now. begun is true if an upstream may have begun the
+// job in an earlier attempt.
 func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 	left, _ := x.book.Job.TimeLeft(now)
 	x.prepare(now.Add(left))
@@ -72,7 +72,7 @@ func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 	return x.receive(response, how, begun)
 }
 
-// prepare makes the request of an attempt, whose response must begin by deadline, unless the body takes long to send.
+// prepare fills in the request of an attempt. The response must begin by deadline; sending a slow body extends it.
 func (x *exchange) prepare(deadline time.Time) {
 	lease := x.book.Lease
 	x.book.Expect(x.header, x.header)
@@ -92,7 +92,7 @@ func (x *exchange) prepare(deadline time.Time) {
 	}
 }
 
-// receive decides on a response. One that is not passed on is closed.
+// receive decides whether a response is forwarded, kept or dropped. A response that is not forwarded is closed.
 func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) *verdict {
 	status, address := response.StatusCode, x.book.Lease.Address
 	switch {
@@ -104,11 +104,11 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded},
 			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
 		})
-	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // it refers to the time before the job was sent
+	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // the timeout of an idle connection, not of this job
 		response.Close()
 		return x.lost(&verdict{
 			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true, Closed: true},
-			err:     fmt.Errorf("%w: %s had given up on the pooled connection (408)", record.ErrNoAnswer, address),
+			err:     fmt.Errorf("%w: %s timed out the pooled connection (408)", record.ErrNoAnswer, address),
 		})
 	case x.book.Job.Unwanted(status):
 		return x.refused(response, begun, &verdict{
@@ -119,15 +119,15 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 	return x.passing(response, nil)
 }
 
-// passing is the verdict that the submitter gets the response.
+// passing returns the verdict that the response is forwarded.
 func (x *exchange) passing(response *upstreamclient.Response, read []byte) *verdict {
 	x.passed = verdict{kind: pass, response: response, body: read}
 	return &x.passed
 }
 
-// refused ends an attempt with a response that is kept, or passed if it is too long to be kept. One that
-// says that the job was not started is not passed where another upstream may have begun the job: the
-// submitter would send it again.
+// refused ends an attempt whose response is kept, or forwarded if it is too long to be kept. A response that
+// says that the job was not started is not forwarded if another upstream may have begun the job: the
+// submitter would send the job again.
 func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *verdict) *verdict {
 	x.book.Hint(time.Now(), response.Header)
 	if x.lost(v); v.done() && !v.next.Again {
@@ -145,17 +145,17 @@ func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *ver
 	return v
 }
 
-// Interim takes a 1xx.
+// Interim forwards a 1xx response.
 func (x *exchange) Interim(status int, h http.Header, received http1.Head) {
 	now := time.Now()
 	left, _ := x.book.Job.TimeLeft(now)
 	x.interim(now.Add(left), status, h, received)
 }
 
-// errHead does not wrap intake.ErrNoRoom, which would let the submitter retry: the upstream has done the job.
-var errHead = errors.New("the heads and bodies of other jobs take all the memory for the head of its answer")
+// errHead does not wrap intake.ErrNoRoom, which would make the submitter retry although the upstream has run the job.
+var errHead = errors.New("no memory for the response header: it is used up by other jobs")
 
-// explain says what a failed attempt means.
+// explain returns the verdict of a failed attempt.
 func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 	var (
 		body *upstreamclient.BodyError
@@ -166,7 +166,7 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 		return &verdict{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case errors.Is(err, upstreamclient.ErrRequest):
 		return gone(fmt.Errorf("%w: %w", record.ErrRequest, err))
-	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // by an attempt before
+	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // sent by an earlier attempt
 		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, body.Err))
 	case errors.As(err, &body):
 		return gone(x.sendingFailed(body.Err))
@@ -188,22 +188,22 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 		f.Outcome = pool.NoAnswer
 	case errors.As(err, &dial):
 		f.ConnectTimedOut = dial.Timeout
-		f.ConnectionRefused = errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) // of a socket
+		f.ConnectionRefused = errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) // a missing Unix socket
 	}
 	return f
 }
 
-// staleTime is how long after the start of an attempt the end of a pooled connection means that the
-// upstream closed it before it received the job.
+// staleTime is the age of an attempt up to which the end of its pooled connection is taken as a race: the
+// upstream closed the idle connection before the job arrived.
 const staleTime = time.Second
 
-// attemptTime is the time since the attempt under way began.
+// attemptTime returns the time since the current attempt began.
 func (x *exchange) attemptTime() time.Duration {
 	return time.Since(x.book.Record.Arrived) - x.book.Record.Attempt().Start
 }
 
-// late is the verdict on an attempt whose response did not begin in time. The upstream is not blamed for the time in
-// which the submitter sent the body.
+// late returns the verdict of an attempt whose response did not begin in time. The time in which the submitter was
+// sending the body does not count against the upstream.
 func (x *exchange) late(how upstreamclient.Progress) *verdict {
 	why, had := record.ErrFirstByte, x.attemptTime()
 	if how.Waits {
@@ -220,7 +220,7 @@ func (x *exchange) late(how upstreamclient.Progress) *verdict {
 	}
 }
 
-// progress is how far the job came, as far as retries ask.
+// progress converts the client's progress to the steps that retries distinguish.
 func progress(how upstreamclient.Progress) dispatch.Progress {
 	switch {
 	case how.Answered:
@@ -231,12 +231,12 @@ func progress(how upstreamclient.Progress) dispatch.Progress {
 	return dispatch.Unsent
 }
 
-// gone is the verdict on an attempt that the submitter's side ended.
+// gone returns the verdict of an attempt that failed because of the submitter.
 func gone(err error) *verdict {
 	return &verdict{Failure: dispatch.Failure{Outcome: pool.Gone}, err: err}
 }
 
-// lost ends an attempt that failed, and decides what follows.
+// lost ends a failed attempt and decides whether the job is retried.
 func (x *exchange) lost(v *verdict) *verdict {
 	v.Repeatable = x.body.Replayable()
 	v.next = x.book.Failed(v.Failure, v.err)

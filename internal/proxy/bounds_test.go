@@ -76,7 +76,7 @@ func TestLongHeadsOfAnswersCountInTheBudget(t *testing.T) {
 	defer c.budget.Return(taken)
 	response, text = c.post("{}")
 	assert.Equal(t, 502, response.StatusCode)
-	assert.Contains(t, text, "the memory for the head of its answer")
+	assert.Contains(t, text, "no memory for the response header")
 	assert.Empty(t, response.Header.Get("Retry-After"))
 }
 

@@ -10,12 +10,11 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// attempts tries the job at one upstream after the other, until a response was
-// passed on or no attempt may follow. The job's deadline, if it has one, bounds
-// everything before the response begins. A response that is streamed has its own
-// bounds, from the first byte.
+// attempts makes attempts until a response was forwarded or no retry is allowed.
+// The job's deadline, if it has one, bounds the time up to the start of the response.
+// The response itself has its own timeouts.
 func (x *exchange) attempts() error {
-	var known lessons // small, as all that is on the stack while thousands of jobs wait in Claim
+	var known lessons // must be small: it is on the stack of each of the thousands of jobs that wait in Claim
 	for {
 		now, err := x.book.Claim(x.r.Context())
 		if err != nil {
@@ -30,18 +29,18 @@ func (x *exchange) attempts() error {
 		}
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts
 		known.add(v)
-		if !v.next.Again || v.next.Pause > 0 && !x.pause(v.next.Pause) { // without a pause a place may be claimed already
+		if !v.next.Again || v.next.Pause > 0 && !x.pause(v.next.Pause) { // without a pause, an upstream may be claimed already
 			return x.exhausted(known, v.err)
 		}
 	}
 }
 
-// lessons are what the failed attempts of a job have shown.
+// lessons summarise the failed attempts of a job.
 type lessons struct {
 	begun    bool     // an upstream may have begun the job
-	kept     *verdict // the last unwanted response, or else the last that says that the job was not started; nil without
-	last     error    // why the last attempt failed
-	noAnswer error    // why the last attempt that an upstream failed brought no response
+	kept     *verdict // the last response with a status in retry.on, otherwise the last "not started" response, or nil
+	last     error    // error of the last attempt
+	noAnswer error    // error of the last attempt that failed because of the upstream
 }
 
 func (l *lessons) add(v *verdict) {
@@ -54,17 +53,17 @@ func (l *lessons) add(v *verdict) {
 	}
 }
 
-// exhausted is the end of the attempts: the response that was kept, if there is
-// one, or else the reason why there is none. Where an upstream may have begun the
-// job, a response that says that it was not started is not passed on: the submitter
-// would send the job again.
+// exhausted ends the attempts. It forwards the kept response, if there is one, or
+// returns the error that explains why there is none. If an upstream may have begun the
+// job, a "not started" response is not forwarded: the submitter would send the job
+// again.
 func (x *exchange) exhausted(known lessons, err error) error {
 	gone := x.r.Context().Err() != nil && !errors.Is(err, record.ErrSlow) // net/http ends the context of a slow upload
 	if gone {
 		err = record.Gone(x.r.Context())
 	}
 	switch {
-	case gone && known.begun && errors.Is(err, record.ErrShutdown): // its problem says that the job may be sent again
+	case gone && known.begun && errors.Is(err, record.ErrShutdown): // ErrShutdown would tell the submitter to send the job again
 		return fmt.Errorf("%w: %v", record.ErrNoAnswer, err) //nolint:errorlint // for that reason
 	case gone:
 		return err
@@ -78,8 +77,8 @@ func (x *exchange) exhausted(known lessons, err error) error {
 	return err
 }
 
-// pause waits before the next attempt, until the job's deadline at most. It reports whether
-// the job may go on.
+// pause waits before the next attempt, at most until the job's deadline. It returns false if the
+// job has ended.
 func (x *exchange) pause(d time.Duration) bool {
 	if at := x.book.Job.Deadline; !at.IsZero() {
 		d = min(d, time.Until(at))

@@ -13,57 +13,57 @@ import (
 
 // Settings is the section "stream" of a configuration file.
 type Settings struct {
-	// Idle is the longest time between two pieces of a response. It is long by
-	// default, because an upstream may compute for hours between two pieces: one
-	// that is dead, and not silent, is found out within a minute.
+	// Idle is the idle timeout of a response: the maximum time between two pieces of its
+	// body. The default is long, because an upstream can compute for hours between two
+	// pieces. TCP keep-alive detects a dead upstream within a minute.
 	Idle time.Duration `yaml:"idle"`
-	// RequestID adds X-Request-Id to each response that has none: the job's identifier in
-	// the log. Problems of pilotfish's own always have it.
+	// RequestID adds X-Request-Id, the job's ID in the log, to responses without one.
+	// Error responses of pilotfish itself always have it.
 	RequestID bool `yaml:"request_id"`
-	// ExplainHeaders adds headers to each response that say which upstream was
-	// picked, and why: Pilotfish-Upstream, -Cache, -Attempts, -Why and -Read.
+	// ExplainHeaders adds headers to each response that explain the choice of the
+	// upstream: Pilotfish-Upstream, -Cache, -Attempts, -Why and -Read.
 	ExplainHeaders bool `yaml:"explain_headers"`
 }
 
-// Default is the settings of an empty file.
+// Default returns the settings of an empty file.
 func Default() Settings { return Settings{Idle: 3 * time.Hour} }
 
-// Check reports what cannot be used.
+// Check adds invalid values to f.
 func (s Settings) Check(f *settings.Faults) { f.Positive("idle", s.Idle) }
 
-// Config says how jobs are read, attempted and answered.
+// Config is the configuration of a Proxy.
 type Config struct {
 	job.Config
 
 	// Idle is as in Settings.
 	Idle time.Duration
-	// Hosts are names that a submitter may put in the Host header besides
-	// localhost, loopback addresses and the address it connected to; "*" allows all.
+	// Hosts are further names accepted in the Host header, besides localhost, loopback
+	// addresses and the address connected to; "*" accepts all.
 	Hosts []string
-	// Draining reports whether the process takes no more jobs: responses that begin then carry
-	// Connection: close. nil is never.
+	// Draining reports whether pilotfish is shutting down. Responses then have
+	// Connection: close. nil means never.
 	Draining func() bool
-	// Dial connects to an upstream until ctx ends; nil is DialUpstream.
+	// Dial connects to an upstream; nil means DialUpstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
-	// bodyIdle is how long a submitter may be silent while it sends a body, in total, beyond
-	// the time that 256 bytes/s take.
+	// bodyIdle is the total time that a submitter can stop sending its body, in addition to
+	// the time that the body takes at 256 bytes/s.
 	bodyIdle = 30 * time.Second
-	// writeIdle bounds how long a submitter may take no byte of a response.
+	// writeIdle is the timeout for a submitter that reads no byte of its response.
 	writeIdle = 5 * time.Minute
-	// lingerTime bounds how long the rest of a refused body is read in HTTP/2, and
-	// lingerIdle how long the next byte may take: a submitter that has stopped sending waits for the end
-	// of its response.
+	// lingerTime bounds the time for which the rest of a refused HTTP/2 body is read and dropped.
+	// lingerIdle bounds the wait for each piece: a submitter that has stopped sending waits for the
+	// end of its response.
 	lingerTime = 30 * time.Second
 	lingerIdle = time.Second
 
-	// idleConns is how many connections to each upstream are pooled for later jobs, and
-	// idleConnTime for how long.
+	// idleConns is the maximum number of idle pooled connections per upstream, and
+	// idleConnTime their idle timeout.
 	idleConns    = 64
 	idleConnTime = 50 * time.Second
-	// maxAnswerHead bounds the head of a response, in bytes.
+	// maxAnswerHead is the maximum size of a response header, in bytes.
 	maxAnswerHead = 256 << 10
 )
 
@@ -83,7 +83,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// DialUpstream connects to upstreams, also by sockets in the file system.
+// DialUpstream connects to an upstream over TCP or a Unix socket.
 func DialUpstream(ctx context.Context, network, address string) (net.Conn, error) {
 	if path, local := settings.UnixPath(address); local {
 		network, address = "unix", path

@@ -7,7 +7,7 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// fail ends a job that got no response of an upstream, or not all of it.
+// fail ends a job that got no response of an upstream, or only a part of one.
 func (x *exchange) fail(err error) {
 	if x.book.Begun() {
 		x.breakOff()
@@ -16,7 +16,7 @@ func (x *exchange) fail(err error) {
 	x.leave()
 	p := x.book.Refuse(err)
 	if p.Status == record.StatusGone {
-		panic(http.ErrAbortHandler) // otherwise the server would respond with 200 on its own
+		panic(http.ErrAbortHandler) // otherwise the server would send an empty 200
 	}
 	unread := x.unread()
 	if unread && x.r.ProtoMajor == 1 || x.p.cfg.Draining() {
@@ -30,14 +30,14 @@ func (x *exchange) fail(err error) {
 	}
 }
 
-// unread reports whether some of the body may still be to come.
+// unread reports whether the submitter may still be sending its body.
 func (x *exchange) unread() bool {
 	return x.r.Body != http.NoBody && (x.body == nil || !x.body.Whole())
 }
 
-// linger reads and drops the rest of an HTTP/2 body, within bounds, for a submitter that reads its
-// response only after it has sent everything: the end of the handler resets the stream. In HTTP/1.1, the
-// server does the same when it closes the connection.
+// linger reads and drops the rest of an HTTP/2 body, within bounds. Without it, the end of the handler
+// would reset the stream, and a submitter that reads its response only after sending the whole body would
+// lose the response. In HTTP/1.1, the server lingers when it closes the connection.
 func (x *exchange) linger() {
 	if x.r.ProtoMajor == 1 || x.body != nil && !x.body.Replayable() || x.flush() != nil {
 		return // an attempt may be reading the body
@@ -56,9 +56,9 @@ func (x *exchange) linger() {
 	}
 }
 
-// breakOff ends a response so that the submitter cannot take it for whole: by
-// a missing end of a body with a length or in chunks, by the reset of a stream
-// in HTTP/2, and by that of the connection in HTTP/1.0, where a close would mean the end.
+// breakOff aborts a response in a way that the submitter can detect. In HTTP/1.1,
+// the Content-Length is not reached or the last chunk is missing. In HTTP/2, the stream
+// is reset. In HTTP/1.0 the connection is reset, because a close would mean the end.
 func (x *exchange) breakOff() {
 	_, framed := x.w.Header()["Content-Length"]
 	if x.r.ProtoAtLeast(1, 1) || framed {

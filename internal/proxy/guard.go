@@ -12,15 +12,15 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Guard refuses what no submitter sends: requests of web pages, which a
-// browser on the same machine would carry to a loopback port, and requests for
-// a tunnel. Against a page whose own name resolves to this machine, only the
-// Host header helps. An offer to upgrade the protocol is ignored (RFC 9110, 7.8): some
-// clients offer TLS or HTTP/2 in each request.
-type Guard struct{ hosts []string } // as plainHost returns them
+// Guard refuses requests that submitters never send. Requests of web pages can reach
+// a loopback port through a browser on the same machine; they have an Origin or
+// Sec-Fetch-Site header. DNS rebinding, by a page whose own name resolves to this
+// machine, is detected by the Host header. CONNECT and TRACE are refused, too. Upgrade
+// headers are ignored (RFC 9110, 7.8), because some clients send them in each request.
+type Guard struct{ hosts []string } // normalised by plainHost
 
-// NewGuard returns a guard that lets requests for hosts pass besides
-// localhost, loopback addresses and the address connected to; "*" lets all pass.
+// NewGuard returns a guard that accepts requests for hosts, localhost, loopback
+// addresses and the address connected to; "*" accepts all.
 func NewGuard(hosts []string) Guard {
 	var g Guard
 	for _, h := range hosts {
@@ -29,7 +29,7 @@ func NewGuard(hosts []string) Guard {
 	return g
 }
 
-// Wrap puts the guard before another handler.
+// Wrap returns a handler that calls next for accepted requests.
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.check(r); err != nil {
@@ -56,8 +56,8 @@ func (g Guard) check(r *http.Request) error {
 
 func elsewhere(site string) bool { return site != "none" && site != "same-origin" }
 
-// knows reports whether the Host header may be used here. No browser leaves it out,
-// and none connects to a socket in the file system.
+// knows reports whether the Host header is accepted. A request without a Host header or over a
+// Unix socket is accepted, because it cannot come from a browser.
 func (g Guard) knows(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok && local.Network() == "unix" {
@@ -85,5 +85,5 @@ func (g Guard) knows(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
 }
 
-// plainHost is a host in lower case, without the dot that ends an absolute name.
+// plainHost returns a host in lower case, without a trailing dot.
 func plainHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }

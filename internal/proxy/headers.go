@@ -10,9 +10,9 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// target is the submitter's own target, byte for byte, for an upstream's request
-// line. Of an absolute one, the authority is dropped: jobs go to the upstream
-// that was picked and nowhere else.
+// target returns the request target for the upstream: the submitter's target, byte
+// for byte. Scheme and authority of an absolute target are removed, because the job
+// goes only to the upstream that was picked.
 func target(r *http.Request) (string, error) {
 	raw := r.RequestURI
 	switch {
@@ -32,16 +32,15 @@ func target(r *http.Request) (string, error) {
 	return raw, nil
 }
 
-// notInTarget reports whether a character must not stand in a request target (RFC 9112, 3.2,
-// and RFC 3986). Brackets may, which many submitters do not escape in a query;
-// escapes are not decoded here, so that wrong ones pass.
+// notInTarget reports whether a character is invalid in a request target (RFC 9112, 3.2,
+// and RFC 3986). Brackets are accepted, because many clients do not escape them in a query.
+// Escapes are not decoded, so invalid escapes are accepted.
 func notInTarget(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"#<>\\^`{|}", r)
 }
 
-// outgoingHeader makes what goes to an upstream out of the submitter's header, in
-// place: nobody else reads it from here on. It is that header without what concerns
-// the submitter's connection.
+// outgoingHeader removes the hop-by-hop headers from the submitter's header, in place,
+// and returns it as the header for upstreams.
 func outgoingHeader(r *http.Request) http.Header {
 	h := r.Header
 	te := slices.ContainsFunc(h["Te"], takesTrailers)
@@ -68,7 +67,7 @@ func takesTrailers(te string) bool {
 	return false
 }
 
-// endToEnd copies the headers that are meant for the other end.
+// endToEnd copies the end-to-end headers.
 func endToEnd(dst, src http.Header) {
 	for name, values := range src {
 		if !hopByHop(name) {
@@ -78,7 +77,7 @@ func endToEnd(dst, src http.Header) {
 	dropListed(dst, src["Connection"])
 }
 
-// dropListed takes out the headers that a Connection header lists.
+// dropListed removes the headers that a Connection header lists.
 func dropListed(h http.Header, lists []string) {
 	for _, list := range lists {
 		for name := range strings.SplitSeq(list, ",") {
@@ -87,7 +86,7 @@ func dropListed(h http.Header, lists []string) {
 	}
 }
 
-// hopByHop reports whether a header concerns one connection only (RFC 9110, 7.6.1).
+// hopByHop reports whether a header is hop-by-hop (RFC 9110, 7.6.1).
 func hopByHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
@@ -97,7 +96,7 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// unadorned keeps the server from adding headers that the upstream did not send.
+// unadorned prevents net/http from adding headers that the upstream did not send.
 func unadorned(h http.Header) {
 	for _, name := range []string{"Date", "Content-Type"} {
 		if _, sent := h[name]; !sent {

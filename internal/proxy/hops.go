@@ -8,21 +8,21 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// hopsHeader counts how often a job has come back to a sidecar. Only pilotfish sets it, and only in requests of
-// jobs that may go in a circle: their identifier is that of another open job, or they already have the header.
+// hopsHeader counts how often a job has returned to a sidecar, to detect forwarding loops. It is set only on jobs
+// that can be in a loop: another open job has the same request ID, or the header is already present.
 const hopsHeader = "Pilotfish-Hops"
 
-// maxHops is how often a job can come back. An upstream can submit jobs of its own with the identifier of the job
-// that it works for, so the first return is no error.
+// maxHops is the maximum number of returns. One return is not a loop: an upstream can submit jobs of its own with the
+// request ID of the job that it is running.
 const maxHops = 4
 
-// openJobs are the identifiers of the jobs that are open, and how many have each.
+// openJobs counts the open jobs by request ID.
 type openJobs struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-// enter adds a job, and reports whether another open one has its identifier.
+// enter adds a job and reports whether another open job has its request ID.
 func (o *openJobs) enter(id string) (again bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,8 +42,8 @@ func (o *openJobs) leave(id string) {
 	}
 }
 
-// leave ends the time in which a request with the job's identifier is a sign of a circle: its response
-// begins. A submitter that uses an identifier again gets it before its next job.
+// leave removes the job from the open jobs when its response begins. Only until then is a second request with
+// its ID the sign of a loop: a submitter that reuses an ID sends its next job after the response.
 func (x *exchange) leave() {
 	if x.open {
 		x.open = false
@@ -51,11 +51,11 @@ func (x *exchange) leave() {
 	}
 }
 
-// countHops counts a hop in the request's header, where the job may go in a circle. The error ends the circle.
+// countHops increments hopsHeader if the job can be in a loop, and returns record.ErrLoop beyond maxHops.
 func (x *exchange) countHops() error {
 	hops := 0
 	if values := x.r.Header[hopsHeader]; len(values) == 1 {
-		hops, _ = strconv.Atoi(values[0]) // what is no number counts as 0
+		hops, _ = strconv.Atoi(values[0]) // an invalid number counts as 0
 	}
 	again := x.p.open.enter(x.book.Record.ID)
 	x.open = true

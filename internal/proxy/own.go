@@ -13,12 +13,12 @@ import (
 // dialFunc connects to an address until ctx ends.
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// errOwn is why a connection is not used.
-var errOwn = errors.New("the address is this sidecar's own: a job would come back to it")
+// errOwn is the error of a connection to this sidecar.
+var errOwn = errors.New("the address is this sidecar's own, which would be a forwarding loop")
 
-// Elsewhere returns a dialFunc that fails for connections that end at one of the sidecar's own listeners. Where a
-// connection ends is only known once it is made: 0.0.0.0, other loopback addresses and the machine's
-// names all lead here.
+// Elsewhere returns a dialFunc that refuses connections to the sidecar's own listeners. It checks the address after
+// connecting, because 0.0.0.0, other loopback addresses and the machine's names can all lead to the
+// sidecar.
 func Elsewhere(own []string, dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -53,7 +53,7 @@ func endsAt(listeners []string, c net.Conn) bool {
 	return false
 }
 
-// addrPort is an end of a TCP connection, in one form for each address.
+// addrPort returns a TCP address in normalised form: unmapped and without a zone.
 func addrPort(a net.Addr) (netip.AddrPort, bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -20,25 +20,25 @@ import (
 )
 
 var (
-	errCut         = errors.New("the upstream cut its answer short")
-	errIdle        = errors.New("idle timeout: the upstream sent nothing more of its answer")
-	errStreamLimit = errors.New("the job's time for streaming ended")
+	errCut         = errors.New("the upstream aborted its response")
+	errIdle        = errors.New("idle timeout: the upstream stopped sending its response")
+	errStreamLimit = errors.New("the job's stream timeout passed")
 )
 
-// passOpen passes an open response on, and closes it.
+// passOpen forwards an open response and closes it.
 func (x *exchange) passOpen(v *verdict) error {
 	defer v.response.Close()
 	return x.pass(v.response, v.body)
 }
 
-// pass passes a response on, as it arrives, and ends the attempt if it has not ended. read is
-// what was already read of the body. After an error the submitter must be able to see that it did
-// not get the whole response.
+// pass streams a response to the submitter and ends the attempt if it has not ended. read is the
+// part of the body that was already read. After an error the caller must abort the response, so the
+// submitter can detect that it is truncated.
 func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 	x.leave()
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
-	x.body.Release() // a response has begun: nothing is sent again
+	x.body.Release() // no retry is possible after the start of a response
 	x.head(response)
 	err := x.stream(now, response, read)
 	switch {
@@ -57,7 +57,7 @@ func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 	return err
 }
 
-// head writes status and headers.
+// head writes the status and the headers.
 func (x *exchange) head(response *upstreamclient.Response) {
 	h := x.w.Header()
 	endToEnd(h, response.Header)
@@ -66,7 +66,7 @@ func (x *exchange) head(response *upstreamclient.Response) {
 		h["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(response.Trailer)), ", ")}
 	}
 	if response.ContentLength < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
-		h["Transfer-Encoding"] = []string{"chunked"} // or the server would give a short body a length
+		h["Transfer-Encoding"] = []string{"chunked"} // otherwise the server would add a Content-Length to a short body
 	}
 	if x.p.cfg.Draining() {
 		h.Set("Connection", "close")
@@ -76,26 +76,27 @@ func (x *exchange) head(response *upstreamclient.Response) {
 	x.w.WriteHeader(response.StatusCode)
 }
 
-// verbatim is a ResponseWriter that keeps the order and the spelling of header fields. Those of HTTP/2, where all
-// names are in lower case, and of HTTP/1.0 do not.
+// verbatim is a ResponseWriter that can preserve the order and the case of header fields. Only that of HTTP/1.1
+// implements it.
 type verbatim interface {
-	// Received returns the fields of the request.
+	// Received returns the header fields of the request, as received.
 	Received() []http1.Field
-	// Like makes the head that WriteHeader writes next like one that was received.
+	// Like makes the next WriteHeader use the order and case of a received header.
 	Like(*http1.Head)
 }
 
-// like lets the head that is written next be like an upstream's.
+// like makes the next response header use the order and case of the upstream's.
 func (x *exchange) like(received *http1.Head) {
 	if w, ok := x.w.(verbatim); ok {
 		w.Like(received)
 	}
 }
 
-// interim passes a 1xx on. The HTTP/2 server encodes headers on a goroutine of
-// its own, which may go on after WriteHeader has returned, when the submitter
-// resets its stream; it encodes a copy where there is a Content-Length, and
-// leaves that out. A submitter that does not take it by the deadline holds the job no longer.
+// interim forwards a 1xx response. net/http's HTTP/2 server encodes headers on another
+// goroutine. If the submitter resets its stream, that can still read the map after
+// WriteHeader has returned: a data race with clear. With a Content-Length, it encodes a
+// copy without it; hence the Content-Length below. After the deadline, a submitter that does
+// not read the response no longer delays the job.
 func (x *exchange) interim(deadline time.Time, status int, h http.Header, received http1.Head) {
 	if !x.r.ProtoAtLeast(1, 1) {
 		return
@@ -111,15 +112,15 @@ func (x *exchange) interim(deadline time.Time, status int, h http.Header, receiv
 	x.like(&received)
 	x.w.WriteHeader(status)
 	clear(to)
-	_ = x.rc.SetWriteDeadline(time.Time{}) // it was short: it must not be taken for that of a later answer
+	_ = x.rc.SetWriteDeadline(time.Time{}) // the short deadline must not abort the final response
 }
 
 // buffers are for copying bodies.
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// stream passes the body on, each piece at once, from now on. It is limited by the job's
-// stream timeout, if it has one, and by the idle timeout. The head goes with the
-// first piece, unless the upstream pauses before that. The clock is read after what may wait.
+// stream forwards the body and flushes each piece at once. It is bounded by the job's stream
+// timeout, if it has one, and by the idle timeout. The header is sent together with the first
+// piece if that is ready. now is updated after each call that can block.
 func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read []byte) error {
 	var limit time.Time
 	if stream := x.book.Record.Facts.Stream; stream > 0 {
@@ -138,7 +139,7 @@ func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read
 	}
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
-	complete := len(read) == 0 && response.Complete() // nothing waits
+	complete := len(read) == 0 && response.Complete() // reads do not block
 	for {
 		if !complete {
 			now = time.Now()
@@ -173,7 +174,7 @@ func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read
 	}
 }
 
-// cut says why the rest of a response did not come.
+// cut returns the reason why the rest of a response is missing.
 func (x *exchange) cut(err error) error {
 	var body *upstreamclient.BodyError
 	switch {
@@ -185,7 +186,7 @@ func (x *exchange) cut(err error) error {
 	return fmt.Errorf("%w: %w", errCut, err)
 }
 
-// extend gives the submitter its time to take what is written next.
+// extend renews the write timeout of the submitter's connection.
 func (x *exchange) extend(now time.Time) {
 	_ = x.rc.SetWriteDeadline(now.Add(writeIdle)) // not every writer has deadlines
 }
@@ -200,7 +201,7 @@ func (x *exchange) write(p []byte) error {
 	return nil
 }
 
-// flush sends what was written.
+// flush sends the buffered data.
 func (x *exchange) flush() error {
 	if err := x.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
@@ -208,9 +209,10 @@ func (x *exchange) flush() error {
 	return nil
 }
 
-// flushEnd sends the last of a body of that length; -1 is unknown. Where the
-// server adds an end of its own, it sends both together when the handler
-// returns. In HTTP/2 it would also add a length then, if there is none.
+// flushEnd flushes the end of a body with the given Content-Length or -1. If the server
+// adds an end of its own, such as a last chunk, it does not flush: the server sends both
+// together when the handler returns. HTTP/2 without a length is flushed, because the
+// server would otherwise add a Content-Length.
 func (x *exchange) flushEnd(length int64) error {
 	chunked := length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0
 	if chunked || length >= 0 && x.r.ProtoMajor > 1 {
@@ -219,11 +221,11 @@ func (x *exchange) flushEnd(length int64) error {
 	return x.flush()
 }
 
-// trailers passes on what follows the body, announced or not.
+// trailers forwards the trailer fields, announced or not.
 func (x *exchange) trailers(trailer http.Header) {
 	for name, values := range trailer {
 		if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
-			continue // it would frame a message; or HTTP/2 could not send it, and would not end the stream without
+			continue // a framing field, or one that HTTP/2 cannot send; the server would then never end the stream
 		}
 		x.w.Header()[http.TrailerPrefix+name] = values
 	}

@@ -1,11 +1,11 @@
-// Package proxy passes jobs on. The files follow a job's way: serve, read, claim,
-// attempt, pass, and fail where there is no response to pass on.
+// Package proxy forwards jobs to upstreams. The files follow the request path: serve,
+// read, claim, attempt, pass, and fail if there is no response to forward.
 //
 // Each attempt ends with a verdict:
 //
-//	pass  the submitter gets this response; no attempt follows
-//	keep  the submitter gets this response if no later attempt brings a better one
-//	lost  there is no response that the submitter could get
+//	pass  the response is forwarded; no retry
+//	keep  the response is forwarded if no later attempt has a better one
+//	lost  there is no response to forward
 package proxy
 
 import (
@@ -16,7 +16,7 @@ import (
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 )
 
-// Proxy is the http.Handler that submitters talk to.
+// Proxy is the http.Handler for submitters.
 type Proxy struct {
 	cfg       Config
 	guard     Guard
@@ -24,7 +24,7 @@ type Proxy struct {
 	open      openJobs
 }
 
-// New returns a Proxy. Close it when no job is left.
+// New returns a Proxy. Call Close after the last job has ended.
 func New(cfg Config) (*Proxy, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -35,12 +35,11 @@ func New(cfg Config) (*Proxy, error) {
 	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams}, nil
 }
 
-// Close closes the connections to upstreams that no job uses.
+// Close closes the idle connections to upstreams.
 func (p *Proxy) Close() { p.upstreams.Close() }
 
-// exchange is one job on its way through the proxy, on the handler's
-// goroutine. After read, only the book, the bytes counted, the request and its
-// withdrawal change.
+// exchange is the state of one job in the proxy, used by the handler's goroutine.
+// After read, only book, counted, open, request, withdrawal and passed change.
 type exchange struct {
 	p    *Proxy
 	w    http.ResponseWriter
@@ -48,17 +47,17 @@ type exchange struct {
 	rc   http.ResponseController
 	book job.Book
 
-	// What read adds.
+	// Set by read.
 	paced   pacedBody
-	counted int64 // of the heads of job and answers, in the budget
+	counted int64 // bytes of request and response headers counted in the budget
 	body    *intake.Body
 
 	target string      // sent by all attempts
 	header http.Header // sent by all attempts; only the expected duration differs
-	open   bool        // the job is among the open ones
+	open   bool        // the job is in openJobs
 
-	// The request of the attempt under way, what withdraws it, and the verdict that passes its response. They
-	// are here because an attempt would otherwise allocate them.
+	// The request of the current attempt, its withdrawal, and the verdict that forwards its response. They
+	// are fields to save an allocation per attempt.
 	request    upstreamclient.Request
 	withdrawal upstreamclient.Withdrawal
 	passed     verdict

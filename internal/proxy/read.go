@@ -16,10 +16,10 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// freeHead is how much of each head counts nowhere. Most heads take less.
+// freeHead is the header size up to which headers are not counted in the budget. Most are smaller.
 const freeHead = 4 << 10
 
-// reserve counts a large head like a body, until the job's end.
+// reserve counts a large header in the budget for bodies, until the job's end.
 func (x *exchange) reserve(bytes int64) error {
 	if bytes <= freeHead {
 		return nil
@@ -31,7 +31,7 @@ func (x *exchange) reserve(bytes int64) error {
 	return nil
 }
 
-// headCost is what the head of a request takes in memory, in bytes.
+// headCost returns the memory of a request header, in bytes.
 func headCost(h http.Header) (bytes int64) {
 	for name, values := range h {
 		for _, v := range values {
@@ -41,9 +41,8 @@ func headCost(h http.Header) (bytes int64) {
 	return bytes
 }
 
-// read reads the body whole, or as far as the budget allows, and what the job
-// says of itself; and takes the job in. What it adds to the exchange does not
-// change after it.
+// read reads the body, as far as the budget allows, and the job's members, and
+// passes the job to the dispatcher.
 func (x *exchange) read() error {
 	if err := x.reserve(headCost(x.r.Header)); err != nil {
 		return err
@@ -65,7 +64,7 @@ func (x *exchange) read() error {
 	if body.Whole() {
 		request.Withdraw = &x.withdrawal
 	} else {
-		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
+		_ = x.rc.EnableFullDuplex() // an upstream can respond before the rest of the body has arrived; HTTP/2 is always full duplex
 	}
 	x.book.Begin(request)
 	return nil
@@ -86,7 +85,7 @@ func (x *exchange) readBody() (*intake.Body, error) {
 	return body, nil
 }
 
-// sendingFailed says why a submitter's body could not be read.
+// sendingFailed returns the reason why a submitter's body could not be read.
 func (x *exchange) sendingFailed(err error) error {
 	var broken *net.OpError
 	switch {
@@ -95,21 +94,19 @@ func (x *exchange) sendingFailed(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", record.ErrSlow, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken),
-		x.r.ProtoMajor > 1 || x.r.ContentLength >= 0, // such a body's framing breaks the stream, or there is none
+		x.r.ProtoMajor > 1 || x.r.ContentLength >= 0, // these bodies have no framing that could be malformed
 		x.r.Context().Err() != nil:
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", record.ErrFraming, err)
 }
 
-// slowest is the rate, in bytes per second, below which a body is too slow.
-// It is far below what any line offers, so that only those who mean to keep a
-// connection busy meet it.
+// slowest is the minimum rate of a body, in bytes per second. It is far below any
+// real line, so it only stops attackers that hold connections open (slowloris).
 const slowest = 256
 
-// pacedBody reads a submitter's body and gives up on one that hardly comes.
-// Only time spent blocked counts, so that a slow upstream is not held against
-// the submitter.
+// pacedBody reads a submitter's body and fails if it arrives too slowly. Only time
+// spent blocked in reads counts, so a slow upstream is not blamed on the submitter.
 type pacedBody struct {
 	r       io.Reader
 	rc      *http.ResponseController
@@ -117,11 +114,11 @@ type pacedBody struct {
 	blocked time.Duration
 
 	mu    sync.Mutex
-	ended bool // another deadline holds
+	ended bool // the pacing has ended
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
-	if received, ok := b.r.(interface{ Ready() bool }); ok && received.Ready() { // no clock is needed
+	if received, ok := b.r.(interface{ Ready() bool }); ok && received.Ready() { // the read does not block
 		n, err := b.r.Read(p)
 		b.got += int64(n)
 		return n, err
@@ -129,7 +126,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	started := time.Now()
 	b.deadline(started.Add(bodyIdle + time.Duration(b.got)*(time.Second/slowest) - b.blocked))
 	n, err := b.r.Read(p)
-	b.deadline(time.Time{}) // one that passed between two reads would end an HTTP/2 stream
+	b.deadline(time.Time{}) // a deadline that passes between two reads would end an HTTP/2 stream
 	b.got += int64(n)
 	b.blocked += time.Since(started)
 	return n, err
@@ -139,21 +136,21 @@ func (b *pacedBody) deadline(at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended {
-		_ = b.rc.SetReadDeadline(at) // without deadlines, a body is not paced
+		_ = b.rc.SetReadDeadline(at) // on error the connection has no deadlines, and the body is not paced
 	}
 }
 
-// stop ends the pacing with the job: an attempt may still read, and net/http then has nothing that could have a deadline.
+// stop ends the pacing at the end of the job. An abandoned attempt can still read, but net/http must no longer be called then.
 func (b *pacedBody) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
 }
 
-// end ends the pacing. All reads have that deadline, also one of an attempt that waits.
+// end ends the pacing and sets a read deadline, which also applies to a read in progress.
 func (b *pacedBody) end(at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
-	_ = b.rc.SetReadDeadline(at) // likewise
+	_ = b.rc.SetReadDeadline(at) // on error the connection has no deadlines
 }

@@ -7,8 +7,8 @@ import (
 	"example.org/pilotfish/internal/intake"
 )
 
-// ServeHTTP takes one job from its arrival to its end. The record is handed
-// to the sinks on every path, also after a panic.
+// ServeHTTP handles one job. The record is passed to the sinks on every path, also
+// after a panic.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := p.newExchange(w, r)
 	defer x.close()
@@ -17,7 +17,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newExchange begins an exchange and its book. What it needs of the stack is free again when the job waits.
+// newExchange creates the exchange and opens its book. It is a separate function to keep the stack small while the job waits.
 func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.book.Open(&p.cfg.Config, time.Now(), intake.Head{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}, r.RemoteAddr)
@@ -25,8 +25,8 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// run is a job's way. An error before the response has begun becomes a response
-// of pilotfish's own; one after it breaks the response off.
+// run handles the job up to the end of its response. After an error, the caller sends an
+// error response or, if the response has begun, aborts it.
 func (x *exchange) run() error {
 	if err := x.countHops(); err != nil {
 		return err
@@ -40,13 +40,13 @@ func (x *exchange) run() error {
 	if err := x.attempts(); err != nil {
 		return err
 	}
-	if x.unread() { // the upstream answered before it had the whole job
+	if x.unread() { // the upstream responded before it had the whole body
 		x.linger()
 	}
 	return nil
 }
 
-// close gives the body back and closes the book.
+// close releases the body and closes the book.
 func (x *exchange) close() {
 	x.paced.stop()
 	if x.body != nil {

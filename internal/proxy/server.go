@@ -17,60 +17,59 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// ServerSettings is the section "submitters" of a configuration file: what all of
-// them together may take.
+// ServerSettings is the section "submitters" of a configuration file: limits for all
+// submitters together.
 type ServerSettings struct {
-	// Connections is how many may be open; further ones wait to be accepted. On the port "mesh.listen" it is the
-	// number of open streams; further ones are refused with RESOURCE_EXHAUSTED.
+	// Connections is the maximum number of open connections; further connections wait to be accepted. On the port
+	// "mesh.listen" it is the maximum number of open streams; further streams are refused with RESOURCE_EXHAUSTED.
 	Connections int `yaml:"connections"`
 }
 
-// DefaultServer is the settings of an empty file.
+// DefaultServer returns the settings of an empty file.
 func DefaultServer() ServerSettings { return ServerSettings{Connections: 4096} }
 
-// Check reports what cannot be used.
+// Check adds invalid values to f.
 func (s ServerSettings) Check(f *settings.Faults) {
 	f.AtLeast("connections", int64(s.Connections), 1)
 }
 
-// ServerConfig bounds what submitters may take.
+// ServerConfig is the configuration of a Server.
 type ServerConfig struct {
-	// IdleTimeout is how long a connection is kept without a job; 0 is 2 min.
+	// IdleTimeout is the idle timeout of a connection; 0 means 2 min.
 	IdleTimeout time.Duration
-	// Conns bounds the connections; further ones wait to be accepted. Required.
+	// Conns is the maximum number of connections; further connections wait to be accepted. Required.
 	Conns int
-	// Unframed is set for handlers that leave it to net/http to find out how long what they
-	// write is, and of which type. All connections are then net/http's.
+	// Unframed is set for handlers that do not set the length or the type of their responses, but
+	// rely on net/http for that. net/http then serves all connections.
 	Unframed bool
-	// ErrorLog gets what net/http has to say; nil is the standard logger.
+	// ErrorLog receives the log messages of net/http; nil means the standard logger.
 	ErrorLog *log.Logger
 }
 
 const (
-	headTime   = 10 * time.Second // for the head of a request
-	idleTime   = 2 * time.Minute
-	maxStreams = 250 // jobs at one time on one HTTP/2 connection
+	headTime   = 10 * time.Second // timeout for a request header
+	idleTime   = 2 * time.Minute  // default idle timeout
+	maxStreams = 250              // concurrent streams on one HTTP/2 connection
 )
 
-// Bounds of what a connection holds, in bytes. One of HTTP/2 keeps a buffer for a frame of
-// the largest size: 16 KiB is the least that RFC 9113 allows, and what most submitters
-// send anyway. What has come of bodies and was not read yet, because they are beyond the
-// budget and wait for an upstream, is held beside the budget.
+// Bounds of the memory of a connection, in bytes. The HTTP/2 receive windows (streamAhead,
+// connAhead) hold data that was received but not read, because the body exceeds the budget
+// and the job waits for an upstream. They are not counted in the budget.
 const (
-	maxHead     = 32 << 10 // of a request: its line and its headers; a longer one is refused with 431
-	maxFrame    = 16 << 10
+	maxHead     = 32 << 10 // request line and headers; a longer header is refused with 431
+	maxFrame    = 16 << 10 // HTTP/2 frame; the minimum that RFC 9113 allows, and what most clients send
 	streamAhead = 64 << 10
 	connAhead   = 256 << 10
 )
 
-// Server is an http.Server with every bound set, behind one that serves plain
-// connections. It speaks HTTP/1.1 and 1.0, and HTTP/2 without TLS to those who
-// start with it. A handler says how long what it writes is, or that it comes in
-// chunks, and of which type; only with Unframed it need not.
+// Server is an http.Server with every limit set, behind a leaner server for plain
+// HTTP/1 connections. It supports HTTP/1.0, HTTP/1.1, and HTTP/2 without TLS with
+// prior knowledge. Handlers must set Content-Length or Transfer-Encoding, and
+// Content-Type, unless Unframed is set.
 type Server struct {
 	http  *http.Server
 	plain *submitterserver.Server // serves most connections; nil with Unframed
-	cut   context.CancelCauseFunc
+	cut   context.CancelCauseFunc // aborts all jobs
 	*lazyconn.Limit
 }
 
@@ -90,7 +89,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 		BaseContext:       func(net.Listener) context.Context { return base },
 		Protocols:         new(http.Protocols),
 
-		DisableGeneralOptionsHandler: true, // an upstream answers "OPTIONS *", too
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is forwarded like any request
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams,
 			MaxReadFrameSize:     maxFrame,
@@ -98,8 +97,8 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 			MaxReceiveBufferPerStream:     streamAhead,
 			MaxReceiveBufferPerConnection: connAhead,
 			WriteByteTimeout:              writeIdle,
-			// There is no SendPingTimeout: many submitters answer PING only while they read.
-			// TCP finds a dead peer; see lazyconn.KeepAlive.
+			// No SendPingTimeout: many clients answer PING only while they read.
+			// TCP keep-alive detects a dead peer; see lazyconn.KeepAlive.
 		},
 	}
 	s.Protocols.SetHTTP1(true)
@@ -128,11 +127,11 @@ func (s *Server) Serve(l net.Listener) error {
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
 }
 
-// closeTime is how long jobs that were cut have to end their books.
+// closeTime is the time for aborted jobs to write their logs and metrics.
 const closeTime = time.Second
 
-// Shutdown stops accepting and waits for the jobs at hand until ctx ends.
-// Those that are left are then cut, visibly to their submitters, and the error is ctx's.
+// Shutdown stops accepting and waits for the open jobs until ctx ends. The jobs that are left
+// are then aborted in a way that their submitters can detect, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(record.ErrShutdown)
 	err := s.drain(ctx)
@@ -142,14 +141,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cut(record.ErrShutdown)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	_ = s.drain(closing) // what matters is that they had the time
+	_ = s.drain(closing) // after the time, jobs are aborted whatever the error
 	if s.plain != nil {
 		s.plain.Close()
 	}
-	return errors.Join(fmt.Errorf("jobs were cut: %w", err), s.http.Close())
+	return errors.Join(fmt.Errorf("jobs were aborted: %w", err), s.http.Close())
 }
 
-// drain waits for the jobs at hand until ctx ends.
+// drain waits for the open jobs until ctx ends.
 func (s *Server) drain(ctx context.Context) error {
 	if s.plain == nil {
 		return s.http.Shutdown(ctx)
