@@ -40,6 +40,9 @@ export function seconds(s) {
   return number(s / 3600) + " h";
 }
 
+// level is how bad a mode is: a class.
+export const level = (mode) => ({ steady: "ok", "queue grows": "warn", "jobs fail": "bad", "attempts fail": "bad" })[mode] ?? "";
+
 export const percent = (share) => (share === 1 ? "100 %" : (Math.floor(share * 1000) / 10).toFixed(1) + " %");
 
 export const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });

@@ -1,35 +1,28 @@
-// The table of upstreams, and the list of those that fail. Those that need somebody to look
-// come first.
+// The table of upstreams: those that need somebody to look come first, and the others of a large fleet are folded.
 
-import { $, element, fill, heads, number, seconds, setClass, setText } from "./dom.js";
+import { $, element, fill, heads, level, number, percent, seconds, setText } from "./dom.js";
 
-const shownFailing = 10;
-
-// state is what keeps an upstream from being eligible, and what is odd about it.
-function state(u) {
-  const odd = [];
-  if (u.suspect && !u.why) odd.push("suspect: " + u.suspect);
-  if (u.implausible) odd.push("implausible: " + u.implausible);
-  if (u.slow) odd.push("slow: " + u.slow);
-  return [u.why || "eligible", ...odd].join("; ");
-}
+const foldedFrom = 13; // upstreams: a larger table shows those in trouble
+const mostTrouble = 10; // of which it shows so many
 
 const modes = { unknown: 0, steady: 1, "queue grows": 2, "attempts fail": 3 };
 const trouble = (u) => (!u.eligible ? 0 : u.minute_failed_attempts > 0 ? 1 : u.suspect || u.implausible || u.slow ? 2 : 3);
+const found = (u) => (u.minute_data.jobs ? u.minute_data.found / u.minute_data.jobs : null);
 const bad = (n) => (n > 0 ? "bad" : "");
 const reported = (u, text) => (u.report_age_seconds < 0 ? "–" : text);
 
 // Each column: its title, what it sorts by, its text, and its class.
 const columns = [
-  { title: "upstream", left: true, by: (u) => u.address, text: (u) => u.address },
-  { title: "state", left: true, by: trouble, text: state, cls: (u) => "wide " + ["bad", "bad", "warn", "ok"][u.eligible ? Math.max(2, trouble(u)) : 0] },
-  { title: "mode", left: true, by: (u) => modes[u.mode], text: (u) => u.mode, cls: (u) => u.mode.replace(" ", "-") },
+  { title: "upstream", left: true, by: (u) => u.address, text: (u) => u.address, hint: "Its address, as discovery names it" },
+  { title: "state", left: true, by: trouble, text: (u) => u.status, hint: "Whether it gets new jobs, or what speaks against it", cls: (u) => "wide " + ["bad", "bad", "warn", "ok"][u.eligible ? Math.max(2, trouble(u)) : 0] },
+  { title: "mode", left: true, by: (u) => modes[u.mode], text: (u) => u.mode, cls: (u) => level(u.mode), hint: "Whether its jobs wait longer and longer, or its attempts fail" },
   { title: "jobs", by: (u) => u.jobs, text: (u) => number(u.jobs), hint: "Jobs that are there now, of all sidecars" },
   { title: "own", by: (u) => u.in_flight, text: (u) => number(u.in_flight), hint: "Jobs there that this sidecar sent" },
   { title: "stalled", by: (u) => u.stalled, text: (u) => reported(u, number(u.stalled)), cls: (u) => (u.stalled > 0 ? "warn" : ""), hint: "Joblets that are ready and wait for a core" },
   { title: "wait", by: (u) => u.wait_seconds, text: (u) => (u.wait_seconds < 0 ? "–" : seconds(u.wait_seconds)), cls: (u) => (u.wait_seconds > 0 ? "warn" : ""), hint: "How long a job that came now would wait for a core" },
-  { title: "attempts/min", by: (u) => u.minute_attempts, text: (u) => number(u.minute_attempts) },
+  { title: "attempts/min", by: (u) => u.minute_attempts, text: (u) => number(u.minute_attempts), hint: "Attempts that ended there in the last minute" },
   { title: "failed/min", by: (u) => u.minute_failed_attempts, text: (u) => number(u.minute_failed_attempts), cls: (u) => bad(u.minute_failed_attempts), hint: "Attempts without a whole response of a status below 500. Another upstream may have answered those jobs" },
+  { title: "found", by: (u) => found(u) ?? -1, text: (u) => (found(u) === null ? "–" : percent(found(u))), hint: "Share of the jobs of the last minute that found their data there" },
   { title: "first byte", by: (u) => u.latency_seconds, text: (u) => (u.latency_seconds ? seconds(u.latency_seconds) : "–"), hint: "A moving average that follows peaks at once" },
   { title: "rate", by: (u) => u.rate, text: (u) => (u.rate ? number(u.rate) + "/s" : "–"), hint: "Jobs that it completes each second when all its cores are busy" },
   { title: "cores", by: (u) => u.cores, text: (u) => (u.cores ? (u.cores_busy >= 0 ? number(u.cores_busy) + " of " : "") + u.cores : "–"), hint: "How many of its cores are busy" },
@@ -37,7 +30,9 @@ const columns = [
   { title: "report", by: (u) => u.report_age_seconds, text: (u) => reported(u, seconds(u.report_age_seconds)), cls: (u) => (u.report_fresh ? "" : "warn"), hint: "Age of its last report" },
 ];
 
+const numeric = new Intl.Collator("en", { numeric: true });
 let upstreams = [];
+let folded = true;
 let sort = { by: trouble, down: false };
 
 const table = $("#fleet");
@@ -89,52 +84,27 @@ function button(u) {
 function show() {
   const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = upstreams.filter((u) => {
-    const text = `${u.address} ${state(u)} ${u.mode}`.toLowerCase();
+    const text = `${u.address} ${u.status} ${u.mode}`.toLowerCase();
     return words.every((w) => text.includes(w));
   });
   wanted.sort((a, b) => {
     const [x, y] = [sort.by(a), sort.by(b)];
-    const order = x < y ? -1 : x > y ? 1 : a.address < b.address ? -1 : 1;
-    return sort.down ? -order : order;
+    const order = typeof x === "string" ? 0 : x - y;
+    return (sort.down ? -1 : 1) * (order || numeric.compare(a.address, b.address));
   });
-  fill(table, columns, wanted);
-  const n = upstreams.length;
-  setText($("#shown"), wanted.length === n ? `${n} upstream${n === 1 ? "" : "s"}` : `${wanted.length} of ${n}`);
-}
-
-// failing lists the upstreams that get no jobs, or at which attempts fail.
-function failing() {
-  const list = upstreams.filter((u) => trouble(u) < 2);
-  const lines = list.slice(0, shownFailing).map((u) => {
-    const attempts = u.minute_failed_attempts ? `${number(u.minute_failed_attempts)} of ${number(u.minute_attempts)} attempts in a minute failed` : "";
-    return element("li", "", place(u.address), ": " + [u.why, attempts].filter(Boolean).join("; "));
-  });
-  if (list.length > lines.length) lines.push(element("li", "", `and ${list.length - lines.length} more, first in the table below`));
-  if (!lines.length) lines.push(element("li", "quiet", upstreams.length ? "Each upstream is eligible, and no attempt failed in the last minute." : "No upstream is known."));
-  const box = $("#failing");
-  if (box.textContent !== lines.map((l) => l.textContent).join("")) box.replaceChildren(...lines);
-  setClass(box, list.length ? "bad" : "");
+  const n = upstreams.length, eligible = upstreams.filter((u) => u.eligible).length;
+  const folds = n >= foldedFrom && !words.length;
+  fill(table, columns, folds && folded ? wanted.filter((u) => trouble(u) < 3).slice(0, mostTrouble) : wanted);
+  setText($("#shown"), words.length ? `${wanted.length} of ${n}` : `${eligible} eligible` + (eligible < n ? `, ${n - eligible} not` : ""));
+  $("#fold").hidden = !folds;
+  setText($("#fold"), folded ? `show all ${n}` : "show only those in trouble");
 }
 
 // setUpstreams shows the upstreams as they are now.
 export function setUpstreams(list) {
   upstreams = list;
+  document.body.classList.toggle("trouble", list.some((u) => trouble(u) < 2));
   show();
-  failing();
-}
-
-// place is a link that finds an upstream.
-function place(address, cls = "") {
-  const link = element("a", cls, address);
-  link.href = "#upstreams";
-  link.addEventListener("click", (e) => {
-    e.preventDefault();
-    find.value = address;
-    show();
-    $("#upstreams").scrollIntoView();
-    find.focus();
-  });
-  return link;
 }
 
 const byHand = { title: "by hand", text: button };
@@ -149,6 +119,10 @@ export function setWrite(on) {
 }
 
 find.addEventListener("input", show);
+$("#fold").addEventListener("click", () => {
+  folded = !folded;
+  show();
+});
 addEventListener("keydown", (e) => {
   const typing = e.target.closest?.("input, select, textarea");
   if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {

@@ -1,8 +1,10 @@
 // The page of the admin port: it shows what /api/now says every two seconds.
 
-import { $, clock, element, fill, number, percent, seconds, setClass, setText } from "./dom.js";
-import { due, load } from "./charts.js";
+import { $, clock, element, fill, level, number, percent, seconds, setClass, setText } from "./dom.js";
+import { due, load, markEvents } from "./charts.js";
+import { drawEvents } from "./events.js";
 import { setUpstreams, setWrite } from "./fleet.js";
+import { drawPicture } from "./picture.js";
 import "./pick.js";
 
 const sentences = {
@@ -17,7 +19,7 @@ let host = "";
 function header(now) {
   const f = now.fleet;
   setText($("#mode"), f.mode);
-  setClass($("#mode"), "badge " + f.mode.replace(" ", "-"));
+  setClass($("#mode"), "badge " + level(f.mode));
   let text = sentences[f.mode];
   if (now.panic) text = "Panic: every breaker is open, so jobs go to all upstreams all the same. " + text;
   if (now.not_ready) text = `Takes no jobs: ${now.not_ready}.`;
@@ -30,31 +32,38 @@ function header(now) {
   document.title = [["queue grows", "jobs fail"].includes(f.mode) ? f.mode : "", host, "pilotfish"].filter(Boolean).join(" – ");
 }
 
+// tiles are twelve, so that each row of two, three, four or six is full.
 function tiles(now) {
   const minute = now.fleet.windows[0];
   const all = minute.all;
   const lost = all.partial + all.absent;
   const eligible = now.upstreams.filter((u) => u.eligible).length;
   const time = (s) => (s ? seconds(s) : "–");
+  const part = (n, of) => (of ? percent(n / of) : "–");
+  const shadow = now.shadow ? `${now.shadow}: ${part(all.data.shadow_found, all.data.shadowed)}` : "selection.shadow is off";
+  const c = now.capacity;
+  // Title, value, class, note, tooltip.
   const list = [
-    ["jobs each second", minute.covered_seconds ? number(all.jobs / minute.covered_seconds) : "0", ""],
-    ["first byte, median", time(all.first_byte_seconds.p50), ""],
-    ["first byte, p99", time(all.first_byte_seconds.p99), ""],
-    ["complete", all.jobs ? percent(all.complete / all.jobs) : "–", all.complete < all.jobs ? "bad" : ""],
-    ["failed in a minute", number(all.failed), all.failed ? "bad" : "", "Whole responses with a status of 500 or more"],
-    ["lost in a minute", number(lost), lost ? "bad" : "", "Jobs with a response in part or none"],
-    ["at upstreams", number(now.in_flight), ""],
-    ["waiting here", number(now.waiting), now.waiting ? "warn" : ""],
-    ["upstreams eligible", `${eligible} of ${now.upstreams.length}`, eligible < now.upstreams.length ? "warn" : ""],
+    ["jobs each second", minute.covered_seconds ? number(all.jobs / minute.covered_seconds) : "0", "", `${number(all.jobs)} in a minute`, "Jobs that ended in the last minute, without those refused as invalid or given up by their submitters"],
+    ["found their data", part(all.data.found, all.data.jobs), "", shadow, "Share of the jobs of the last minute that found their project's data at their upstream. Below it: the share whose data was at the upstream that selection.shadow would have taken. The data lies where the policy in force put it"],
+    ["first byte, median", time(all.first_byte_seconds.p50), "", `last byte ${time(all.last_byte_seconds.p50)}`, "From a job's arrival to the first byte of its response, in the last minute"],
+    ["first byte, p99", time(all.first_byte_seconds.p99), "", `last byte ${time(all.last_byte_seconds.p99)}`, "99 of 100 jobs of the last minute got their first byte in this time"],
+    ["at upstreams", number(now.in_flight), "", "jobs now", "Jobs of this sidecar that upstreams have now"],
+    ["waiting here", number(now.waiting), now.waiting ? "warn" : "", "jobs now", "Jobs in this sidecar's queue: no upstream may take them"],
+    ["complete", part(all.complete, all.jobs), all.complete < all.jobs ? "bad" : "", `of ${number(all.jobs)} jobs`, "Jobs of the last minute with a whole response of a status below 500"],
+    ["failed", number(all.failed), all.failed ? "bad" : "", "in a minute", "Jobs with a whole response of a status of 500 or more"],
+    ["lost", number(lost), lost ? "bad" : "", "in a minute", "Jobs with a response in part or none"],
+    ["limited", number(all.limited), all.limited ? "warn" : "", "in a minute", "Jobs refused with 429 because their project was at its limit"],
+    ["upstreams eligible", `${eligible} of ${now.upstreams.length}`, eligible < now.upstreams.length ? "bad" : "", eligible < now.upstreams.length ? `${now.upstreams.length - eligible} not` : "all", "Upstreams that may get jobs now"],
+    ["fleet full", c ? Math.round(100 * c.full) + " %" : "–", c?.full > 1 ? "bad" : "", c ? `busiest minute ${Math.round(100 * c.full_in_busiest_minute)} %` : "not known", "Cores that jobs needed in the last minute, over those that there are"],
   ];
-  if (all.limited) list.push(["limited in a minute", number(all.limited), "warn", "Refused with 429 because their project was at its limit"]);
   const box = $("#tiles");
-  while (box.children.length > list.length) box.lastChild.remove();
-  list.forEach(([title, text, cls, hint = ""], i) => {
-    const tile = box.children[i] ?? box.appendChild(element("div", "", element("dt", ""), element("dd", "")));
+  list.forEach(([title, text, cls, note, hint], i) => {
+    const tile = box.children[i] ?? box.appendChild(element("div", "", element("dt", ""), element("dd", ""), element("dd", "note")));
     setText(tile.children[0], title);
     setText(tile.children[1], text);
     setClass(tile.children[1], cls);
+    setText(tile.children[2], note);
     if (tile.title !== hint) tile.title = hint;
   });
 }
@@ -65,6 +74,7 @@ const windowColumns = [
   { title: "last", left: true, text: (w) => `${w.minutes} min` },
   { title: "priority", left: true, text: (w) => w.priority },
   figure("jobs"), figure("complete"), figure("failed", "bad"), figure("partial", "bad"), figure("absent", "bad"), figure("limited", "warn"),
+  { title: "found data", text: (w) => (w.data.jobs ? percent(w.data.found / w.data.jobs) : "–"), hint: "Share of the jobs that found their project's data at their upstream" },
   quantile("first", "p50"), quantile("first", "p90"), quantile("first", "p99"), quantile("last", "p50"), quantile("last", "p99"),
 ];
 
@@ -113,6 +123,7 @@ const fewFailures = 5;
 let allFailures = false;
 
 function failures(list) {
+  $("#trouble").hidden = list.length === 0;
   fill($("#failures"), failureColumns, allFailures ? list : list.slice(0, fewFailures));
   $("#more").hidden = list.length <= fewFailures;
   setText($("#more"), allFailures ? "show fewer" : `show ${list.length - fewFailures} more`);
@@ -154,8 +165,16 @@ async function show(now) {
     about(words);
     load(figures);
   }
+  if (changed("events", now.events)) {
+    const { events } = await get("/api/events");
+    drawEvents(events);
+    markEvents(events);
+  }
+  $("#shadow-key").hidden = !now.shadow;
+  setText($("#shadow-key"), `with ${now.shadow}`);
   header(now);
   tiles(now);
+  drawPicture(now, interval);
   windows(now);
   capacity(now);
   setUpstreams(now.upstreams);
