@@ -28,6 +28,7 @@ type state struct {
 	Address  string
 	Eligible bool
 	Why      string
+	Status   string
 	Mode     string
 	Failed   uint64 `json:"minute_failed_attempts"`
 	Cached   int    `json:"cached_projects"`
@@ -104,8 +105,20 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 		assert.Equal(t, gone, row["state"] != "eligible", row)
 	}
 	assert.Equal(t, dying.Address(), rows[0]["upstream"], "those that get no jobs come first")
-	assert.Contains(t, eval[string](b, `document.querySelector("#failing").textContent`), dying.Address()+": ")
-	assert.Equal(t, "2 of 3", eval[string](b, `[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === "upstreams eligible").lastChild.textContent`))
+	assert.Equal(t, "2 of 3", eval[string](b, `[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === "upstreams eligible").children[1].textContent`))
+	assert.Equal(t, "2 eligible, 1 not", eval[string](b, `document.querySelector("#shown").textContent`))
+	assert.Less(t, eval[float64](b, `document.querySelector("#fleet tbody tr").getBoundingClientRect().bottom`), 800.0, "above the fold while something is wrong")
+	events := get[struct {
+		Events []struct{ Text, Cause string }
+	}](t, s, "/api/events").Events
+	require.Greater(t, len(events), 1, "upstreams joined, and one is gone")
+	b.until(fmt.Sprintf(`document.querySelectorAll("#events li").length >= %d`, len(events)))
+	timeline := eval[string](b, `document.querySelector("#events").textContent`)
+	for _, e := range events {
+		assert.Contains(t, timeline, e.Text)
+		assert.Contains(t, timeline, e.Cause)
+	}
+	assert.Contains(t, timeline, dying.Address())
 	b.shot("killed")
 
 	stop()
@@ -124,8 +137,7 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	assert.Equal(t, sum.Fleet.Mode, mode)
 	for _, u := range list {
 		row := rows[slices.IndexFunc(rows, func(row map[string]string) bool { return row["upstream"] == u.Address })]
-		want := map[bool]string{true: "eligible", false: u.Why}[u.Eligible]
-		assert.Equal(t, want, row["state"])
+		assert.Equal(t, u.Status, row["state"])
 		assert.Equal(t, u.Mode, row["mode"])
 		assert.Equal(t, u.Failed, count(t, row["failed/min"]))
 		cached := strconv.Itoa(u.Cached)
@@ -146,7 +158,7 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 		assert.Contains(t, failures[i]["outcome"], strings.ReplaceAll(f.Outcome, "_", " "))
 	}
 	assert.Contains(t, eval[string](b, `document.querySelector("#configuration").textContent`), "interval: 500ms")
-	assert.Equal(t, 3, eval[int](b, `document.querySelectorAll("#charts canvas").length`))
+	assert.Equal(t, 4, eval[int](b, `document.querySelectorAll("#charts canvas").length`))
 	b.do(colors("dark"))
 	b.next()
 	b.shot("killed-dark")
@@ -383,6 +395,11 @@ func TestSmallAndDark(t *testing.T) {
 			.map((e) => e.tagName + " " + e.id + " " + e.textContent.slice(0, 40))`, width))
 		assert.Empty(t, wide, "wider than %d", width)
 		assert.LessOrEqual(t, eval[int64](b, `document.documentElement.scrollWidth`), width, "nothing hangs over the edge")
+		assert.Equal(t, []int{1, 1, 0}, eval[[]int](b, `(() => {
+			const boxes = [...document.querySelectorAll("#tiles div")].map((e) => e.getBoundingClientRect());
+			const kinds = (of) => new Set(boxes.map((r) => Math.round(of(r)))).size;
+			return [kinds((r) => r.width), kinds((r) => r.height), boxes.length % kinds((r) => r.left)];
+		})()`), "tiles of one size in full rows at %d", width)
 		b.shot(fmt.Sprintf("dark-%d", width))
 	}
 	assert.Equal(t, "grid", eval[string](b, `getComputedStyle(document.querySelector("#fleet tbody tr")).display`), "a card for each upstream")
@@ -390,6 +407,39 @@ func TestSmallAndDark(t *testing.T) {
 	light := open(t, s, 390, 844, "light")
 	assert.NotEqual(t, dark, eval[string](light, `getComputedStyle(document.body).backgroundColor`))
 	light.shot("light-390")
+}
+
+// A job flies to the column of its upstream: one that fetches the data looks different from one that finds it, and the
+// project is then among those that the column names.
+func TestThePictureOfTheFleet(t *testing.T) {
+	_, addresses := upstreams(t, 3)
+	s := serve(t, addresses, "selection: {shadow: least-in-flight}\nreports: {interval: 200ms}\n")
+	require.Eventually(t, func() bool { return len(states(t, s)) == 3 }, patience, 50*time.Millisecond)
+	b := open(t, s, 1280, 800, "light")
+	eval[bool](b, `(() => {
+		window.flew = [];
+		new MutationObserver((list) => list.forEach((m) => m.addedNodes.forEach((n) => n.classList?.contains("job") && window.flew.push(n.className + " " + n.textContent))))
+			.observe(document.querySelector("#stage"), { childList: true });
+		return true;
+	})()`)
+	_, err := s.submit(t.Context(), "first", "4711")
+	require.NoError(t, err)
+	b.until(`window.flew.includes("job fetched 4711")`)
+	b.until(`document.querySelector("#columns li.fetched")?.textContent === "4711"`)
+	b.shot("fetched")
+	_, err = s.submit(t.Context(), "second", "4711")
+	require.NoError(t, err)
+	b.until(`window.flew.includes("job found 4711")`)
+	type holding struct {
+		Project   string
+		Upstreams []string
+	}
+	held := get[struct{ Holdings []holding }](t, s, "/api/now").Holdings
+	require.Len(t, held, 1)
+	assert.Equal(t, held[0].Upstreams, eval[[]string](b, `[...document.querySelectorAll("#columns .column")].filter((c) => c.querySelector("li:not(.more)")?.textContent === "4711").map((c) => c.dataset.address)`))
+	assert.Contains(t, eval[string](b, `document.querySelector("#story").textContent`), "Project 4711: ")
+	b.until(`/least-in-flight: \d/.test(document.querySelector("#tiles").textContent)`)
+	b.shot("picture")
 }
 
 // With 300 upstreams an event touches only what changed.
@@ -400,6 +450,13 @@ func TestManyUpstreams(t *testing.T) {
 	}
 	s := serve(t, addresses, "reports: {interval: 1h}\n")
 	b := open(t, s, 1400, 1000, "light")
+	response, err := http.Post("http://"+s.admin+"/api/upstreams/"+addresses[7]+"/drain", "", nil)
+	require.NoError(t, err)
+	response.Body.Close()
+	b.until(`/^\d+ eligible, [1-9]\d* not$/.test(document.querySelector("#shown").textContent)`)
+	assert.LessOrEqual(t, len(b.table("#fleet")), 10, "the others are folded")
+	assert.Equal(t, 16, eval[int](b, `document.querySelectorAll("#columns .column").length`))
+	b.do(chromedp.Click("#fold"))
 	assert.Len(t, b.table("#fleet"), 300)
 	eval[bool](b, `(() => {
 		window.touched = 0;

@@ -49,10 +49,13 @@ function column(address) {
   return c;
 }
 
+// brief is a project's name, cut to what a column has room for.
+const brief = (project) => (project.length > 12 ? project.slice(0, 11) + "…" : project);
+
 // chip is the mark of a project in a column.
 function chip(c, project) {
   let mark = c.chips.get(project);
-  if (!mark) c.chips.set(project, (mark = element("li", "", project)));
+  if (!mark) c.chips.set(project, (mark = element("li", "", brief(project))));
   mark.title = "has the data of project " + project;
   return mark;
 }
@@ -60,6 +63,7 @@ function chip(c, project) {
 function drawColumn(u, name, projects) {
   const c = column(u.address);
   setText(c.name, name);
+  c.box.dataset.address = u.address;
   c.box.title = `${u.address}: ${u.status}`;
   setClass(c.box, "column" + (u.eligible ? "" : " out"));
   setText(c.state, u.eligible ? "" : u.status);
@@ -119,7 +123,7 @@ function fly(l, text) {
   };
   const before = columns.get(l.from), mark = chip(to, l.project);
   const stops = [$("#source"), ...(before?.box.isConnected ? [before.queue] : []), mark.isConnected ? mark : to.load];
-  const job = element("span", "job " + kind(l), l.project);
+  const job = element("span", "job " + kind(l), brief(l.project));
   job.setAttribute("aria-hidden", "true");
   stage.append(job);
   flights++;
