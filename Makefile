@@ -115,7 +115,7 @@ race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx an
 	$(BIN)/bench race --pilotfish $(BIN)/pilotfish --envoy $(BIN)/envoy/bin/envoy --chart lab/results/race.svg $(RACE) > lab/results/race.new
 	mv lab/results/race.new lab/results/race.txt
 
-.PHONY: judge results test-judged
+.PHONY: judge results test-judged test-results
 judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; a quarter of an hour (lab/README.md).
 	$(BIN)/tracelab judge --root . --race > lab/results/equal.new
 	mv lab/results/equal.new lab/results/equal.txt
@@ -124,8 +124,12 @@ judge: build-lab ## Judge the policy on settings that its sources draw, into lab
 	$(BIN)/tracelab judge --root . --list lab/results/judgings.txt > lab/results/judge.new
 	mv lab/results/judge.new lab/results/judge.txt
 
-test-judged: ## Test that the tables of make judge and make results are of the present sources.
-	$(GO) -C lab test -tags judged -count=1 -run 'Table|Results' ./judge ./cmd/tracelab
+test-judged: ## Test that the tables of make judge are of the present sources.
+	$(GO) -C lab test -tags judged -count=1 -run Table ./judge
+
+# Apart from make test: to play them takes longer than all of its parts.
+test-results: ## Test that the files of make results are of the present sources; before a release.
+	$(GO) -C lab test -tags judged -count=1 -v -run Results ./cmd/tracelab
 
 RESULTS := $(basename $(notdir $(filter-out %/small.yaml,$(wildcard testdata/scenarios/*.yaml))))
 results: build-lab ## Play the scenarios of lab/README.md, into lab/results, unless there are those of the same sources; twenty minutes.
