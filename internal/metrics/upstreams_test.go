@@ -2,7 +2,10 @@ package metrics
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +59,13 @@ func TestSeriesAreBounded(t *testing.T) {
 		}
 		return n
 	}
+	m.Joined([]string{"a:1"})
+	upstreams = []quality.Upstream{rowOf("a:1")}
+	page := httptest.NewRecorder()
+	m.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	assert.Equal(t, 37, strings.Count(page.Body.String(), `upstream="a:1"`), "series of an upstream, as docs/operate.md says")
+	m.Left([]string{"a:1"})
+	upstreams = nil
 	before := count()
 	for i := range 1000 {
 		address := fmt.Sprintf("10.0.%d.%d:80", i/250, i%250)

@@ -86,11 +86,12 @@ function windows(now) {
 // capacity says how full the fleet is, and how many upstreams it needs.
 function capacity(now) {
   const c = now.capacity;
-  const idle = now.in_flight + now.waiting === 0 && now.upstreams.length && now.upstreams.every((u) => u.eligible);
+  const idle = now.in_flight + now.waiting + now.fleet.windows[0].all.jobs === 0 && now.upstreams.length && now.upstreams.every((u) => u.eligible);
   const extra = (c?.upstreams_for_target ? ` ${number(c.upstreams_for_target)} would keep the target.` : "") + (c?.cost_per_job ? ` A job costs ${number(c.cost_per_job)}.` : "");
-  setText($("#advice"), idle ? "Every upstream is eligible, and no job is there: the fleet is healthy and idle." : !c ? "Too few jobs were seen, or no upstream reports its cores." : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
+  const prefix = idle ? "The fleet is healthy and idle: every upstream is eligible, and no job ended in the last minute. " : "";
+  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen, or no upstream reports its cores.") : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
     `They were ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}. ` +
-    `${number(c.upstreams_needed)} would serve every job of that minute at once.` + extra);
+    `${number(c.upstreams_needed)} would serve every job of that minute at once.` + extra));
 }
 
 const named = [
