@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -166,40 +168,60 @@ func TestDrain(t *testing.T) {
 func TestTopWithoutATerminal(t *testing.T) {
 	minute := quality.Window{Covered: 50, All: quality.Figures{
 		Jobs: 100, Complete: 95, Failed: 3, Partial: 1, Absent: 1, FirstByte: quality.Quantiles{P50: 0.25, P99: 1.5},
+		Data: quality.Finds{Jobs: 80, Found: 79, Shadowed: 80, ShadowFound: 20},
 	}}
 	row := func(s pool.State, mode quality.Mode, failed uint64) quality.Upstream {
-		return quality.Upstream{State: s, Mode: mode, MinuteAttempts: 20 * failed, MinuteFailed: failed}
+		s.Status = cmp.Or(s.Why, "eligible")
+		return quality.Upstream{State: s, Mode: mode, MinuteAttempts: 20 * failed, MinuteFailed: failed, MinuteData: quality.Finds{Jobs: 2 * failed, Found: failed}}
 	}
 	now, err := json.Marshal(admin.Now{
-		InFlight: 4, Waiting: 1, NotReady: "shutting down",
+		InFlight: 4, Waiting: 1, NotReady: "shutting down", Shadow: "baseline",
 		View: quality.View{
 			Panic:    true,
 			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5, ForTarget: new(4), CostPerJob: new(0.25)},
 			Fleet:    quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
 			Upstreams: []quality.Upstream{
-				row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
+				row(pool.State{Upstream: pool.Upstream{Address: "z:1"}, Eligible: true, Jobs: 1}, quality.Steady, 0),
+				row(pool.State{Upstream: pool.Upstream{Address: "10.0.0.10:80"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
+				row(pool.State{Upstream: pool.Upstream{Address: "10.0.0.9:80"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
+				row(pool.State{Upstream: pool.Upstream{Address: "[2001:db8:0:1:1:1:1:1]:8080"}, Eligible: true, Jobs: 12}, quality.Steady, 0),
 				row(pool.State{
 					Upstream: pool.Upstream{Address: "b:1"}, Eligible: true, Jobs: 7, InFlight: 2, Stalled: 3, Wait: 2.5, Latency: 0.5, Rate: 1.5,
 					Cached: 4, ReportAge: -1,
 				}, "lo\x1b[in", 3),
-				row(pool.State{Upstream: pool.Upstream{Address: "c:1"}, Why: "breaker open", Wait: -1, ReportAge: -1}, quality.Unknown, 0),
+				row(pool.State{Upstream: pool.Upstream{Address: "c:1"}, Why: "breaker opened: 5 of the last 10 jobs failed, and so did at least half of the jobs of all sidecars", Wait: -1, ReportAge: -1}, quality.Unknown, 0),
 			},
 		},
 	})
 	require.NoError(t, err)
-	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "2")
+	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "5")
 	require.Zero(t, code, problems)
-	_, out, _ = strings.Cut(out, "  ") // the local time
-	assert.Equal(t, `queue grows, the first job fails in 90 s if times rise on, takes no jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
-2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1 waiting; 2 of 3 upstreams eligible
+	_, out, _ = strings.Cut(out, " ") // the local time
+	assert.Equal(t, `queue grows, the first job fails in 90 s if times rise on, takes no
+  jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
+2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1
+  waiting; 5 of 6 upstreams eligible
+98 % of the jobs found their data; 25 % had it where baseline would have sent
+  them
 first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
-45 % full, 120 % in the busiest minute; 5 upstreams would serve every job at once (+2), 4 would keep the target; a job costs 0.25
+45 % full, 120 % in the busiest minute; 5 upstreams would serve every job at
+  once (+2), 4 would keep the target; a job costs 0.25
 
-  jobs  own  stalled     wait  attempts/min  failed/min  first byte     rate  cached  report     mode         state  upstream
-     0    0        0  unknown             0           0     unknown  unknown       0    none  unknown  breaker open       c:1
-     7    2        3    2.5 s            60           3       0.5 s    1.5/s       4    none   lo?[in      eligible       b:1
+upstream                jobs  own    wait attempts/min failed  found  first byte
+c:1                        0    0       –            0      0      –     unknown
+  breaker opened: 5 of the last 10 jobs failed, and so did at least half of the
+  jobs of all sidecars
+b:1                        7    2   2.5 s           60      3   50 %       0.5 s
+  eligible; lo?[in
+[2001:db8:0:1:1:1:1:1]:8080
+                          12    0     0 s            0      0      –     unknown
+10.0.0.9:80                9    0     0 s            0      0      –     unknown
+10.0.0.10:80               9    0     0 s            0      0      –     unknown
 and 1 more; --rows shows them
 `, out)
+	for _, line := range strings.Split(out, "\n") {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
+	}
 }
 
 func TestTopRefuses(t *testing.T) {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/cli"
@@ -68,62 +70,100 @@ func (c *Top) draw() (string, error) {
 	return out.String(), nil
 }
 
+// screen is how many columns a line may have.
+const screen = 80
+
+// wrap breaks a line between words where it would exceed the screen. Lines after the first are indented.
+func wrap(line string, indent int) string {
+	var out strings.Builder
+	column := 0
+	for i, word := range strings.Fields(line) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > screen:
+			out.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			out.WriteByte(' ')
+			column++
+		}
+		out.WriteString(word)
+		column += n
+	}
+	return out.String() + "\n"
+}
+
 func writeFleet(out *strings.Builder, n *admin.Now) {
 	minute := n.Fleet.Windows[0]
 	all := minute.All
-	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), cli.Plain(string(n.Fleet.Mode)))
+	line := func(format string, args ...any) { out.WriteString(wrap(fmt.Sprintf(format, args...), 2)) }
+	state := n.At.Local().Format(time.TimeOnly) + " " + cli.Plain(string(n.Fleet.Mode))
 	if after := n.Fleet.DeadlineSeconds; after != nil {
-		fmt.Fprintf(out, ", the first job fails in %s s if times rise on", short(*after))
+		state += fmt.Sprintf(", the first job fails in %s s if times rise on", short(*after))
 	}
 	if n.NotReady != "" {
-		fmt.Fprintf(out, ", takes no jobs: %s", cli.Plain(n.NotReady))
+		state += ", takes no jobs: " + cli.Plain(n.NotReady)
 	}
 	if n.Panic {
-		fmt.Fprint(out, ", panic: every breaker is open, so jobs go to all upstreams")
+		state += ", panic: every breaker is open, so jobs go to all upstreams"
 	}
-	fmt.Fprintf(out, "\n%s jobs/s; of %d in a minute %d complete, %d failed, %d lost; %d at upstreams, %d waiting; %d of %d upstreams eligible\n",
+	line("%s", state)
+	line("%s jobs/s; of %d in a minute %d complete, %d failed, %d lost; %d at upstreams, %d waiting; %d of %d upstreams eligible",
 		short(float64(all.Jobs)/max(minute.Covered, 1)), all.Jobs, all.Complete, all.Failed, all.Partial+all.Absent,
 		n.InFlight, n.Waiting, n.Eligible(), len(n.Upstreams))
 	if all.Limited > 0 {
-		fmt.Fprintf(out, "%d more limited: refused because their project was at its limit\n", all.Limited)
+		line("%d more limited: refused because their project was at its limit", all.Limited)
 	}
-	fmt.Fprintf(out, "first byte p50 %s, p99 %s; last byte p50 %s, p99 %s\n",
+	if d := all.Data; d.Jobs > 0 {
+		shadow := ""
+		if n.Shadow != "" {
+			shadow = fmt.Sprintf("; %s had it where %s would have sent them", share(d.ShadowFound, d.Shadowed), cli.Plain(n.Shadow))
+		}
+		line("%s of the jobs found their data%s", share(d.Found, d.Jobs), shadow)
+	}
+	line("first byte p50 %s, p99 %s; last byte p50 %s, p99 %s",
 		measured(all.FirstByte.P50, " s"), measured(all.FirstByte.P99, " s"), measured(all.LastByte.P50, " s"), measured(all.LastByte.P99, " s"))
 	if c := n.Capacity; c != nil {
-		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
+		advice := fmt.Sprintf("%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
 			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
 		if c.ForTarget != nil {
-			fmt.Fprintf(out, ", %d would keep the target", *c.ForTarget)
+			advice += fmt.Sprintf(", %d would keep the target", *c.ForTarget)
 		}
 		if c.CostPerJob != nil {
-			fmt.Fprintf(out, "; a job costs %s", short(*c.CostPerJob))
+			advice += fmt.Sprintf("; a job costs %s", short(*c.CostPerJob))
 		}
-		fmt.Fprintln(out)
+		line("%s", advice)
 	}
 	if n.InFlight+n.Waiting+int(all.Jobs) == 0 && len(n.Upstreams) > 0 && n.Eligible() == len(n.Upstreams) {
-		fmt.Fprintln(out, "healthy and idle: every upstream is eligible, and no job arrived in a minute")
+		line("healthy and idle: every upstream is eligible, and no job arrived in a minute")
 	}
 	fmt.Fprintln(out)
 }
 
-// columns are those of the table of upstreams.
+// share is a part of all in percent, rounded down.
+func share(part, all uint64) string {
+	if all == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d %%", 100*part/all)
+}
+
+// Each row of the table of upstreams is an address and these columns: 80 characters.
+const addressWidth = 22
+
 var columns = []struct {
 	title string
+	width int
 	text  func(u *quality.Upstream) string
 }{
-	{"jobs", func(u *quality.Upstream) string { return short(u.Jobs) }},
-	{"own", func(u *quality.Upstream) string { return fmt.Sprint(u.InFlight) }},
-	{"stalled", func(u *quality.Upstream) string { return short(u.Stalled) }},
-	{"wait", func(u *quality.Upstream) string { return known(u.Wait, "unknown") }},
-	{"attempts/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteAttempts) }},
-	{"failed/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
-	{"first byte", func(u *quality.Upstream) string { return measured(u.Latency, " s") }},
-	{"rate", func(u *quality.Upstream) string { return measured(u.Rate, "/s") }},
-	{"cached", func(u *quality.Upstream) string { return fmt.Sprint(u.Cached) }},
-	{"report", func(u *quality.Upstream) string { return known(u.ReportAge, "none") }},
-	{"mode", func(u *quality.Upstream) string { return cli.Plain(string(u.Mode)) }},
-	{"state", func(u *quality.Upstream) string { return cmp.Or(cli.Plain(u.Why), cli.Plain(u.Slow), "eligible") }},
-	{"upstream", func(u *quality.Upstream) string { return cli.Plain(u.Address) }},
+	{"jobs", 6, func(u *quality.Upstream) string { return short(u.Jobs) }},
+	{"own", 5, func(u *quality.Upstream) string { return fmt.Sprint(u.InFlight) }},
+	{"wait", 8, func(u *quality.Upstream) string { return known(u.Wait, "–") }},
+	{"attempts/min", 13, func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteAttempts) }},
+	{"failed", 7, func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
+	{"found", 7, func(u *quality.Upstream) string { return share(u.MinuteData.Found, u.MinuteData.Jobs) }},
+	{"first byte", 12, func(u *quality.Upstream) string { return measured(u.Latency, " s") }},
 }
 
 // known is a number of seconds, or a word where it is negative.
@@ -142,8 +182,8 @@ func measured(x float64, unit string) string {
 	return short(x) + unit
 }
 
-// writeUpstreams writes a row for each, and says how many are left out. Those that need
-// somebody to look come first, and then the busiest.
+// writeUpstreams writes a row for each, and says how many are left out. Those that need somebody to look come first, then
+// the busiest. A status other than eligible, and an upstream's mode, stand below its row.
 func writeUpstreams(out *strings.Builder, upstreams []quality.Upstream, rows int) {
 	rank := func(u *quality.Upstream) int {
 		switch {
@@ -155,21 +195,48 @@ func writeUpstreams(out *strings.Builder, upstreams []quality.Upstream, rows int
 		return 2
 	}
 	slices.SortStableFunc(upstreams, func(a, b quality.Upstream) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Jobs, a.Jobs))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Jobs, a.Jobs), compareAddresses(a.Address, b.Address))
 	})
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(out, "%-*s", addressWidth, "upstream")
 	for _, c := range columns {
-		fmt.Fprint(w, c.title, "\t")
+		fmt.Fprintf(out, "%*s", c.width, c.title)
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(out)
 	for i := range upstreams[:min(rows, len(upstreams))] {
-		for _, c := range columns {
-			fmt.Fprint(w, c.text(&upstreams[i]), "\t")
+		u := &upstreams[i]
+		address := cli.Plain(u.Address)
+		if utf8.RuneCountInString(address) > addressWidth {
+			fmt.Fprintln(out, address)
+			address = ""
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(out, "%-*s", addressWidth, address)
+		for _, c := range columns {
+			fmt.Fprintf(out, "%*s", c.width, c.text(u))
+		}
+		fmt.Fprintln(out)
+		status := cli.Plain(u.Status)
+		if u.Mode != quality.Steady && u.Mode != quality.Unknown {
+			status += "; " + cli.Plain(string(u.Mode))
+		}
+		if status != "eligible" {
+			out.WriteString("  " + wrap(status, 2))
+		}
 	}
-	_ = w.Flush() // a builder takes all
 	if left := len(upstreams) - rows; left > 0 {
 		fmt.Fprintf(out, "and %d more; --rows shows them\n", left)
 	}
+}
+
+var digits = regexp.MustCompile(`\d+|\D+`)
+
+// compareAddresses compares the numbers in addresses as numbers: 10.0.0.9 is before 10.0.0.10.
+func compareAddresses(a, b string) int {
+	return slices.CompareFunc(digits.FindAllString(a, -1), digits.FindAllString(b, -1), func(x, y string) int {
+		m, err := strconv.ParseUint(x, 10, 64)
+		n, errOther := strconv.ParseUint(y, 10, 64)
+		if err != nil || errOther != nil {
+			return cmp.Compare(x, y)
+		}
+		return cmp.Compare(m, n)
+	})
 }
