@@ -36,8 +36,11 @@ func TestDashboardIsMadeFromTheTable(t *testing.T) {
 // replace puts the second of each pair in the place of the first.
 func replace(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
 
-// expression has Grafana's variables in it.
+// expression has Grafana's variables in it. One with a value for each upstream has those of the chosen upstreams.
 func expression(short string) string {
+	if strings.Contains(short, "by (upstream") {
+		short = replace(short, "{}", `{job=~"$job", instance=~"$instance", upstream=~"$upstream"}`)
+	}
 	return replace(short, "[]", "[$__rate_interval]", "{}", `{job=~"$job", instance=~"$instance"}`,
 		"{outcome", `{job=~"$job", instance=~"$instance", outcome`)
 }
@@ -54,11 +57,12 @@ func dashboard(t *testing.T) []byte {
 	head := object{
 		"uid": "pilotfish", "title": "Pilotfish", "description": "Jobs, their placement and the upstreams, as the sidecars see them.",
 		"tags": []string{"pilotfish"}, "schemaVersion": 39, "version": 1, "editable": true, "graphTooltip": 1, "timezone": "browser",
-		"refresh": "30s", "time": object{"from": "now-1h", "to": "now"}, "annotations": object{"list": []any{}}, "links": []any{},
+		"refresh": "30s", "time": object{"from": "now-1h", "to": "now"}, "annotations": object{"list": annotations(source)}, "links": []any{},
 		"templating": object{"list": []any{
 			object{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": object{}},
 			variable("job", "Job", "label_values(pilotfish_build_info, job)"),
 			variable("instance", "Sidecar", `label_values(pilotfish_build_info{job=~"$job"}, instance)`),
+			variable("upstream", "Upstream", `label_values(pilotfish_upstream_eligible{job=~"$job", instance=~"$instance"}, upstream)`),
 		}},
 	}
 	var panels [][]byte
@@ -86,6 +90,23 @@ func dashboard(t *testing.T) []byte {
 	}
 	text := bytes.TrimSuffix(marshal(t, head), []byte("}"))
 	return append(append(append(text, ",\"panels\": [\n"...), bytes.Join(panels, []byte(",\n"))...), "\n]}\n"...)
+}
+
+// annotations mark on each panel what may explain its figures.
+func annotations(source object) (list []object) {
+	for _, a := range []struct{ name, color, text, query string }{
+		{"Jobs fail", "red", "{{instance}}: jobs fail", `pilotfish_fleet_mode{} == 3`},
+		{"Queue grows", "orange", "{{instance}}: queue grows", `pilotfish_fleet_mode{} == 2`},
+		{"Not eligible", "orange", "{{upstream}} is not eligible", `min by (upstream) (pilotfish_upstream_eligible{}) == 0`},
+		{"Configuration read", "blue", "{{instance}}: configuration read", `changes(pilotfish_config_last_reload_success_timestamp_seconds{}[2m]) > 0`},
+		{"Restart", "purple", "{{instance}}: restart", `changes(process_start_time_seconds{}[2m]) > 0`},
+	} {
+		list = append(list, object{
+			"name": a.name, "enable": true, "iconColor": a.color, "datasource": source, "expr": expression(a.query),
+			"titleFormat": a.name, "textFormat": a.text, "step": "60s",
+		})
+	}
+	return list
 }
 
 func marshal(t *testing.T, v any) []byte {
