@@ -42,7 +42,7 @@ func selfAddresses(listen []string, local func() ([]string, error)) (map[string]
 	return self, nil
 }
 
-// Own finds the addresses of list, by number, at which a sidecar itself listens.
+// Own returns the indices of the addresses in list at which the sidecar itself listens.
 func Own(list, listen []string) (own []int) {
 	self, _ := selfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localHosts) // where one cannot be used, the check of that says so
 	for i, a := range list {
@@ -53,7 +53,7 @@ func Own(list, listen []string) (own []int) {
 	return own
 }
 
-// localHosts are the names and addresses of this machine.
+// localHosts returns the names and addresses of this machine.
 func localHosts() ([]string, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 const (
 	maxWeight = 1e6
 	maxCores  = 1 << 16
-	// lifetime is how long after its start a pre-emptible upstream stops, if it
-	// does not say. Google's pre-emptible machines live so long.
+	// lifetime is the assumed uptime of a pre-emptible upstream without stops_at:
+	// the maximum of Google's pre-emptible machines.
 	lifetime = 24 * time.Hour
 )
 
-// endOfTime is where times stop being writable as RFC 3339.
+// endOfTime is the first time that RFC 3339 cannot represent.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // attributes are what text, a service's meta or a line of a file, tells about an upstream.
@@ -28,7 +28,7 @@ type attributes struct {
 	preemptible bool
 }
 
-// set takes one key and its value. A wrong value tells nothing.
+// set sets one attribute. An invalid value leaves the attribute unset.
 func (a *attributes) set(key, value string) (err error) {
 	switch key {
 	case "weight":
@@ -63,7 +63,7 @@ func (a *attributes) set(key, value string) (err error) {
 	return nil
 }
 
-// at is the upstream at address with these attributes.
+// at returns the upstream at address with these attributes.
 func (a attributes) at(address string) pool.Upstream {
 	if a.preemptible && a.StopsAt.IsZero() && !a.StartedAt.IsZero() {
 		a.StopsAt = a.StartedAt.Add(lifetime)
@@ -80,7 +80,7 @@ func parseNumber(s string, most float64) (float64, error) {
 	return x, nil
 }
 
-// parseTime reads RFC 3339 or Unix seconds.
+// parseTime parses a time as RFC 3339 or Unix seconds.
 func parseTime(s string) (time.Time, error) {
 	if sec, err := strconv.ParseFloat(s, 64); err == nil && sec >= 0 && sec < float64(endOfTime.Unix()) {
 		whole := int64(sec)

@@ -18,7 +18,7 @@ const (
 	maxFailure = 64 << 10
 )
 
-// bounded is a transport whose replies end in an error beyond their bounds.
+// bounded is a transport that limits the size of responses; reading beyond the limit is an error.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -29,7 +29,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusOK:
 		resp.Body = &counted{ReadCloser: resp.Body}
 	default:
-		resp.Header.Del("Retry-After") // client-go would retry, at once for 0; the pacer says when
+		resp.Header.Del("Retry-After") // client-go would retry by itself, at once for 0; the pacer decides when to retry
 		resp.Body = struct {
 			io.Reader
 			io.Closer
@@ -38,7 +38,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// counted is the body of a reply.
+// counted is the body of a response, with the counts so far.
 type counted struct {
 	io.ReadCloser
 	bytes, objects, members int

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	consulWait    = time.Minute     // a query waits so long for a change
-	consulTimeout = 5 * time.Second // a reply may take so long beyond that
+	consulWait    = time.Minute     // maximum wait of a blocking query for a change
+	consulTimeout = 5 * time.Second // timeout of a reply, in addition to that wait
 )
 
 // Consul is a service whose healthy instances are the upstreams. What else its clients
@@ -55,8 +55,8 @@ func (s *Consul) check(f *settings.Faults) {
 	}
 }
 
-// consul asks an agent for the passing instances of a service, with
-// queries that block until the catalogue's index moves.
+// consul queries an agent for the passing instances of a service, with blocking
+// queries.
 type consul struct {
 	cfg    Consul
 	client *api.Client
@@ -128,30 +128,30 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 	case err != nil:
 		return nil, nil, brief(err)
 	case !meta.KnownLeader && meta.QueryBackend != api.QueryBackendStreaming: // a client agent's streamed view never knows one
-		return nil, nil, errors.New("the server that replied knows no leader")
+		return nil, nil, errors.New("the Consul server has no leader")
 	case len(entries) == 0 && meta.ResultsFilteredByACLs:
 		return nil, nil, errors.New("the ACL token may not read the service or its nodes")
 	}
 	return entries, meta, nil
 }
 
-// brief says in one log line why there is no reply.
+// brief shortens the error of a query to one log line.
 func brief(err error) error {
 	if status, ok := errors.AsType[api.StatusError](err); ok {
 		return fmt.Errorf("status %d: %s", status.Code, settings.Quote(strings.TrimSpace(status.Body)))
 	}
 	if at, ok := errors.AsType[*url.Error](err); ok {
-		return at.Err // without the query, which is another each time
+		return at.Err // without the URL: its index differs each time, so the error would be logged again
 	}
 	return err
 }
 
-// hasCheck reports whether an instance has a check in such a state.
+// hasCheck reports whether an instance has a check in this state.
 func hasCheck(e *api.ServiceEntry, such func(status string) bool) bool {
 	return e != nil && slices.ContainsFunc(e.Checks, func(c *api.HealthCheck) bool { return c != nil && such(c.Status) })
 }
 
-// readEntry turns one instance into an upstream. It has no address where that cannot be used.
+// readEntry converts an instance to an upstream. The upstream has no address if the instance's is invalid.
 func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 	if e == nil || e.Service == nil {
 		return u, errors.New("an instance is null")

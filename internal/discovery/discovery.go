@@ -1,6 +1,6 @@
-// Package discovery finds the upstreams: in a list, a file, DNS or a catalogue of services. A Discovery asks one of these sources again and again, and sends the
-// full set whenever it changes. It keeps the last good set when the source
-// fails, or says something doubtful (see guard).
+// Package discovery finds the upstreams in a static list, a file, DNS, Consul or Kubernetes. A Discovery polls one of these sources and reports the full
+// set of upstreams whenever it changes. If the source fails or returns an implausible
+// set, it keeps the last good set (see guard).
 package discovery
 
 import (
@@ -15,10 +15,10 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// maxUpstreams bounds a set. A reply with more counts as a failure.
+// maxUpstreams is the maximum size of a set. A larger reply counts as a failure.
 const maxUpstreams = 10_000
 
-// Config is what a Discovery is made of.
+// Config is the configuration of a Discovery.
 type Config struct {
 	Settings
 	// Rand spreads the queries over time. Only Run uses it.
@@ -41,8 +41,8 @@ type Config struct {
 	Transport http.RoundTripper
 }
 
-// Status is what a Discovery tells about itself. The age of the set is the
-// time since BelievedAt.
+// Status is the state of a Discovery. The age of the set is the time since
+// BelievedAt.
 type Status struct {
 	// Source names where upstreams come from.
 	Source string
@@ -74,7 +74,7 @@ type Discovery struct {
 	status Status
 }
 
-// New returns a Discovery that has asked nothing yet. The settings must have been checked.
+// New returns a Discovery; Run starts it. The settings must have been checked.
 func New(cfg Config) (*Discovery, error) {
 	from, err := cfg.given()[0].open(&cfg)
 	if err != nil {
@@ -100,7 +100,7 @@ func New(cfg Config) (*Discovery, error) {
 	return d, nil
 }
 
-// Status returns what discovery knows of itself now. It is safe for concurrent use.
+// Status returns the current status. It is safe for concurrent use.
 func (d *Discovery) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +129,7 @@ func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
 	}
 }
 
-// take applies a reply, or notes why there is none.
+// take applies a reply, or records the failure.
 func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 	set := arrange(r.upstreams, d.self)
 	restored := (err != nil || len(set) == 0) && d.guard.good == nil && len(d.saved) > 0
@@ -150,7 +150,7 @@ func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 	return result
 }
 
-// note updates the status, and calls Changed if there is news.
+// note updates the status, and calls Config.Changed if Status.Trouble has changed.
 func (d *Discovery) note(now time.Time, result ruling, r reply, err error) {
 	trouble := d.trouble(result, r, err)
 	d.mu.Lock()

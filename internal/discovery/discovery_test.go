@@ -72,7 +72,7 @@ func TestTroubleIsToldOnceInWords(t *testing.T) {
 			"consul service rules at consul.test:8500 lacks 2 of 3 upstreams; 2 upstreams kept for 10 s",
 			"left out: an instance is null, and 1 more",
 			"",
-			"the Consul agent gives no reply: it takes too long; 3 upstreams kept",
+			"the Consul agent gives no reply: timeout; 3 upstreams kept",
 			"",
 		}, told)
 		s := d.Status()

@@ -15,7 +15,7 @@ import (
 
 const (
 	dnsInterval = 5 * time.Second
-	dnsTimeout  = 5 * time.Second // of a resolution, SRV targets included
+	dnsTimeout  = 5 * time.Second // timeout of a resolution, including SRV targets
 )
 
 // dns is a name whose records are the upstreams. A name that does not exist is
@@ -27,7 +27,7 @@ type dns struct {
 	resolver Resolver
 }
 
-// splitDNS takes NAME:PORT, or NAME, apart.
+// splitDNS splits NAME:PORT or NAME.
 func splitDNS(text string) (name string, port int, err error) {
 	name = text
 	if strings.Contains(text, ":") {
@@ -121,7 +121,7 @@ func (d *dns) services(ctx context.Context, r *reply) error {
 	return nil
 }
 
-// notFound reports whether DNS said that there is nothing.
+// notFound reports whether the name or record does not exist.
 func notFound(err error) bool {
 	e, ok := errors.AsType[*net.DNSError](err)
 	return ok && e.IsNotFound

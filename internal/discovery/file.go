@@ -29,7 +29,7 @@ type file struct {
 	list []pool.Upstream // what was taken last; nil is nothing yet
 }
 
-// checkFile warns of a file that is not there: it may come later.
+// checkFile warns if the file does not exist. That is not an error: the file can be created later.
 func (s *Settings) checkFile(f *settings.Faults) {
 	if _, err := (&file{path: s.File}).ask(context.Background(), 0); err != nil {
 		f.Warn("", "%v", err)
@@ -60,7 +60,7 @@ func (f *file) ask(context.Context, time.Duration) (reply, error) {
 // readFile reads a file of upstreams.
 func readFile(path string) ([]byte, error) {
 	text, err := files.Read(path, maxFile)
-	if at, ok := errors.AsType[*fs.PathError](err); ok { // it repeats the path
+	if at, ok := errors.AsType[*fs.PathError](err); ok { // its text repeats the path
 		return nil, fmt.Errorf("%s cannot be read: %w", path, at.Err)
 	}
 	return text, err

@@ -10,19 +10,17 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// guard stands between what a source says and what is applied. A catalogue
-// that restarts, or loses its leader or its data, replies for seconds with
-// errors, with nothing, or with half of the truth. Applied as it is, that would
-// take away upstreams that still serve.
+// guard filters implausible replies of a source. A catalogue that restarts, or
+// loses its leader or its data, returns errors, empty lists or partial lists for
+// some seconds. Applying them would remove upstreams that still serve.
 //
-// So a reply is in doubt when it is empty, or lacks more than half of the last
-// good set. After a doubt or a failure a reply is also in doubt when it lacks
-// any upstream of that set, because a catalogue recovers bit by bit. What a
-// doubtful reply adds or changes applies at once. What it lacks stays, until
-// replies have agreed for the hold on what is gone. A failure says nothing, and
-// the hold begins anew after it.
+// A reply is in doubt if it is empty or lacks more than half of the last good
+// set. After a doubt or a failure, a reply that lacks any upstream of that set is
+// in doubt, too, because a catalogue recovers gradually. Additions and changes of
+// a reply in doubt are applied at once. Removals are applied after consecutive
+// replies have agreed on them for the hold time. A failure restarts the hold time.
 //
-// guard is a value without clock, lock or I/O.
+// guard has no clock, no lock and no I/O.
 type guard struct {
 	// emptyAfter is how long replies must agree on emptiness; on a drop, a third of that. Replies
 	// that disagree with each other are doubted for four times as long: then the next one that
@@ -41,15 +39,15 @@ type guard struct {
 	gone   []string  // what of good the last one lacks
 }
 
-// ruling is what the guard makes of a reply.
+// ruling is the guard's decision on a reply.
 type ruling struct {
-	changed bool          // the set in force is another than before
-	doubt   doubt         // why what the reply lacks was kept
+	changed bool          // the set in force has changed
+	doubt   doubt         // the reason why removed upstreams were kept
 	hold    time.Duration // how long replies must agree before they are believed
 	confirm time.Duration // how much of that is left
 }
 
-// doubt is a reason not to believe a reply yet, as a word for logs.
+// doubt is the reason why a reply is in doubt, as a label for logs.
 type doubt string
 
 const (
@@ -58,7 +56,7 @@ const (
 	drop      doubt = "drop"      // it lacks more than half of the good set, or any of it when the guard is wary
 )
 
-// inForce is the set in force, nil before the first. It must not be changed.
+// inForce returns the set in force, nil before the first. The caller must not change it.
 func (g *guard) inForce() []pool.Upstream {
 	if g.applied == nil {
 		return g.good // inherited
@@ -66,11 +64,11 @@ func (g *guard) inForce() []pool.Upstream {
 	return g.applied
 }
 
-// fail notes a reply that did not come: the set stays, and what was in doubt
-// must be confirmed from the start.
+// fail records a failed query: the set stays, and the hold time of removals
+// restarts.
 func (g *guard) fail() { g.doubt, g.wary = none, true }
 
-// judge takes the arranged set that the source gave at now.
+// judge decides on a reply. set is the arranged set that the source returned at now.
 func (g *guard) judge(now time.Time, set []pool.Upstream) ruling {
 	gone := missing(g.good, set)
 	why := g.doubtOf(len(set), len(gone))
@@ -145,12 +143,12 @@ func preferred(a, b pool.Upstream) int {
 	)
 }
 
-// same reports whether two arranged sets are equal.
+// same reports whether two arranged sets are identical.
 func same(a, b []pool.Upstream) bool {
 	return slices.EqualFunc(a, b, func(a, b pool.Upstream) bool { return preferred(a, b) == 0 })
 }
 
-// missing are the addresses of have that set lacks. Both are arranged.
+// missing returns the addresses that are in have and not in set. Both are arranged.
 func missing(have, set []pool.Upstream) []string {
 	var gone []string
 	for _, u := range have {

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	kubernetesWait = 5 * time.Minute // a watch waits so long for a change
-	// kubernetesTimeout is how long a reply may take beyond that.
+	kubernetesWait = 5 * time.Minute // maximum duration of a watch
+	// kubernetesTimeout is the timeout of a reply, in addition to that.
 	kubernetesTimeout = 10 * time.Second
 	// maxEndpoints bounds slices and endpoints, of which not all are upstreams, over all watches.
 	maxEndpoints = 4 * maxUpstreams
-	// settleTime is how long a watch is read on after a change: others follow it closely.
+	// settleTime is how long a watch is read after a change, because changes often come in groups.
 	settleTime = 100 * time.Millisecond
 )
 
@@ -93,7 +93,7 @@ func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, erro
 	return k.read(), nil
 }
 
-// update brings the slices up to date. It waits for a change, but not at the first time.
+// update updates the slices. The first call lists them; later calls wait for a change.
 func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err error) {
 	if k.client == nil {
 		if k.client, err = k.cfg.connect(); err != nil {
@@ -114,7 +114,7 @@ func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err erro
 	return err
 }
 
-// follow watches what has changed since the version, until something has or the wait is over.
+// follow watches for changes since the version, until there is a change or the watch ends.
 func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait+kubernetesTimeout, errLate)
 	defer cancel()
@@ -147,8 +147,8 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// read turns the slices into upstreams. A pod of a dual-stack service is in the slices
-// of both families, and is one upstream.
+// read converts the slices to upstreams. A pod of a dual-stack service is in slices of both
+// address families, but is one upstream.
 func (k *kubernetes) read() (r reply) {
 	known := map[string]bool{} // pods
 	for _, s := range slices.SortedFunc(maps.Values(k.slices), func(a, b *endpointSlice) int {
@@ -169,7 +169,7 @@ func (k *kubernetes) read() (r reply) {
 	return r
 }
 
-// endpoint turns one endpoint into an upstream. It has no address while it does not serve.
+// endpoint converts an endpoint to an upstream. The upstream has no address while the endpoint is not serving.
 func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstream, err error) {
 	c := e.Conditions
 	ready := c.Ready == nil || *c.Ready // as the API has it: unknown is ready
@@ -189,7 +189,7 @@ func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstrea
 	return u, err
 }
 
-// port is the port of a slice's endpoints.
+// port returns the port of a slice's endpoints.
 func (k *kubernetes) port(s *endpointSlice) (int, error) {
 	var names []string
 	only := 0

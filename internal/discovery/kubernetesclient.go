@@ -83,10 +83,10 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 	return client.Resource(kind).Namespace(cmp.Or(s.Namespace, namespace, metav1.NamespaceDefault)), nil
 }
 
-// selector selects the slices of the service.
+// selector returns the label selector of the service's slices.
 func (s *Kubernetes) selector() string { return "kubernetes.io/service-name=" + s.Service }
 
-// list asks for all slices, and their version.
+// list lists all slices and stores their resource version.
 func (k *kubernetes) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, kubernetesTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (k *kubernetes) list(ctx context.Context) error {
 	return nil
 }
 
-// take reads a slice and remembers it.
+// take stores a slice.
 func (k *kubernetes) take(object runtime.Object) (*endpointSlice, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -120,7 +120,7 @@ func (k *kubernetes) take(object runtime.Object) (*endpointSlice, error) {
 	return s, nil
 }
 
-// apply takes in one event of a watch.
+// apply applies one event of a watch.
 func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
 	if e.Type == watch.Error {
 		return false, apierrors.FromObject(e.Object)

@@ -14,7 +14,7 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// resolvConf is the resolver's configuration, which has the search list.
+// resolvConf is the path of the resolver's configuration, which contains the search list.
 const resolvConf = "/etc/resolv.conf"
 
 // system is the system's resolver, except that a name does not exist only if that is so with every suffix of the search

@@ -13,17 +13,17 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings say where upstreams come from: exactly one kind of source. There is no default.
+// Settings configure the source of upstreams: exactly one kind of source. There is no default.
 type Settings struct {
 	// Static is a fixed list of addresses: host:port, or unix: and the path of a socket.
 	Static []string `yaml:"static"`
 	// File is the path of a file that lists the upstreams, one to a line. It is read
 	// every two seconds.
 	File string `yaml:"file"`
-	// DNS is a name that has the upstreams as its records, asked for every five seconds:
-	// NAME:PORT for its addresses, IPv6 only where it has no other; or NAME for its SRV
-	// records, which have ports. It needs a final dot if the resolver's search list
-	// must not apply.
+	// DNS is a name that is resolved every five seconds. NAME:PORT uses the address
+	// records, IPv6 only if there is no IPv4 address. NAME alone uses the SRV records,
+	// which contain ports. A final dot in the name turns the resolver's search list
+	// off.
 	DNS string `yaml:"dns"`
 	// Consul is a service in Consul's catalogue.
 	Consul *Consul `yaml:"consul"`
@@ -33,7 +33,7 @@ type Settings struct {
 	// long. A list that lacks more than half of the upstreams is ignored for a third of that. 0
 	// accepts every list at once.
 	EmptyAfter time.Duration `yaml:"empty_after"`
-	// Snapshot is a file for the last list, which is read at the next start. Empty writes none.
+	// Snapshot is a file that stores the last list. It is used at the next start if the source is unreachable. Empty means none.
 	Snapshot string `yaml:"snapshot"`
 }
 
@@ -59,12 +59,12 @@ func (s *Settings) kinds() []kind {
 	}
 }
 
-// given are the kinds that the settings have: one, where they are right.
+// given returns the kinds of sources that are set; valid settings have one.
 func (s *Settings) given() []kind {
 	return slices.DeleteFunc(s.kinds(), func(k kind) bool { return !k.given })
 }
 
-// Kinds lists the keys of the kinds of sources, for messages.
+// Kinds returns the keys of the kinds of sources, for messages.
 func Kinds() string {
 	var all []string
 	for _, k := range new(Settings).kinds() {
@@ -73,7 +73,7 @@ func Kinds() string {
 	return strings.Join(all, ", ")
 }
 
-// Check adds what cannot be used to f, and warns of files that are not there.
+// Check adds invalid values to f, and warnings about missing files.
 func (s Settings) Check(f *settings.Faults) {
 	f.NotNegative("empty_after", s.EmptyAfter)
 	s.checkSnapshot(f)

@@ -19,7 +19,7 @@ type snapshot struct {
 	Upstreams []pool.Upstream `json:"upstreams"`
 }
 
-// write replaces the file by set, whole or not at all.
+// write replaces the file by set, atomically.
 func (s *snapshot) write(set []pool.Upstream) error {
 	text, err := json.MarshalIndent(snapshot{Source: s.Source, Upstreams: set}, "", " ")
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// origin is where upstreams come from: a source, its name, and how often it may be asked.
+// origin is a source of upstreams, its name, and the minimum interval between queries.
 type origin struct {
 	// ask returns every upstream that the source knows, with canonical
 	// addresses. It may block until the list changes, but no longer than atMost
@@ -22,10 +22,10 @@ type origin struct {
 	gap  time.Duration // from one query to the next, at least
 }
 
-// errLate is why there is no reply in time.
-var errLate = errors.New("it takes too long")
+// errLate is the error of a query that timed out.
+var errLate = errors.New("timeout")
 
-// reply is what a source says.
+// reply is the result of a query.
 type reply struct {
 	upstreams []pool.Upstream
 	none      string // why there are no upstreams, as a clause, where the source knows
@@ -41,7 +41,7 @@ func (r *reply) take(u pool.Upstream, flaw error) {
 	r.leaveOut(flaw)
 }
 
-// leaveOut notes a flaw; nil is none.
+// leaveOut records a flaw; nil is ignored.
 func (r *reply) leaveOut(err error) {
 	if err == nil {
 		return
@@ -71,7 +71,7 @@ const (
 	spread = 0.2
 )
 
-// pacer says when to ask next. It is a value without a clock.
+// pacer decides when to query next. It has no clock.
 type pacer struct {
 	gap   time.Duration // from one query to the next
 	rng   *rand.Rand
