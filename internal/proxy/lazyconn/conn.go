@@ -1,5 +1,5 @@
-// Package lazyconn is connections that have a buffer only while there are bytes
-// to read. Thousands of them may wait at one time, most of them for long.
+// Package lazyconn provides connections that hold a read buffer only while there is
+// data to read. That saves memory when thousands of connections wait.
 package lazyconn
 
 import (
@@ -41,7 +41,7 @@ type Conn struct {
 // Buffers are shared by connections.
 type Buffers struct{ pool sync.Pool }
 
-// NewBuffers returns buffers of so many bytes. Larger pieces are read past them.
+// NewBuffers returns a pool of buffers of the given size. Larger reads bypass the buffer.
 func NewBuffers(size int) *Buffers {
 	return &Buffers{pool: sync.Pool{New: func() any { return bufio.NewReaderSize(nil, size) }}}
 }
@@ -103,7 +103,7 @@ func (c *Conn) buffer() {
 	}
 }
 
-// Release gives the buffer back. What is in it is lost.
+// Release returns the buffer to the pool. Its contents are lost.
 func (c *Conn) Release() {
 	if c.In != nil {
 		c.In.Reset(nil)
@@ -112,8 +112,8 @@ func (c *Conn) Release() {
 	}
 }
 
-// fill reads into the buffer what is there, and reports whether there was
-// something, or the reason why there never will be.
+// fill reads available data into the buffer without blocking. It returns true if there
+// was data, or if the connection has ended or failed.
 func (c *Conn) fill(fd uintptr) bool {
 	had := c.In != nil
 	c.buffer()
@@ -129,8 +129,8 @@ func (c *Conn) fill(fd uintptr) bool {
 	return false
 }
 
-// Await waits until there is something to read. The error is the reason why
-// there never will be.
+// Await blocks until there is data to read. It returns an error if the connection has
+// ended or failed.
 func (c *Conn) Await() error {
 	if c.In != nil && c.In.Buffered() > 0 {
 		return nil
@@ -190,9 +190,9 @@ func (c *Conn) Drained() bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// WaitForEnd waits, without reading, until the other side has ended the
-// connection or sends something, or until the read deadline. It reports whether
-// the connection has ended. Nothing may be read meanwhile.
+// WaitForEnd waits, without reading, until the peer closes the connection or sends
+// data, or until the read deadline. It reports whether the connection has ended.
+// There must be no concurrent read.
 func (c *Conn) WaitForEnd() (ended bool) {
 	err := c.raw.Read(func(fd uintptr) (over bool) {
 		n, err := peek(fd)
@@ -203,7 +203,7 @@ func (c *Conn) WaitForEnd() (ended bool) {
 	return err == nil && ended
 }
 
-// Write writes all of p. It waits, until the write deadline, while the other side takes no more.
+// Write writes all of p. It blocks while the peer does not read, until the write deadline.
 func (c *Conn) Write(p []byte) (int, error) {
 	if !c.Lazy() {
 		return c.Conn.Write(p)

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Limit bounds the open connections of a listener; further ones wait to be accepted. It is
-// netutil.LimitListener for connections that stay what they are: a server that waits
-// without a buffer, resets or half closes a TCP connection needs all of it.
+// Limit bounds the open connections of a listener; further connections wait to be accepted.
+// Unlike netutil.LimitListener, it keeps the methods of a *net.TCPConn, which are needed to
+// wait without a buffer, and to reset or half-close a connection.
 type Limit struct {
 	open   atomic.Int64
 	places chan struct{} // holds one for each open connection, and for a call of Accept
 }
 
-// NewLimit returns a limit of so many connections.
+// NewLimit returns a limit of most connections.
 func NewLimit(most int) *Limit { return &Limit{places: make(chan struct{}, most)} }
 
-// Conns is how many connections are open, and how many may be.
+// Conns returns the number of open connections and the limit.
 func (l *Limit) Conns() (open, most int) { return int(l.open.Load()), cap(l.places) }
 
-// Over returns a listener over another.
+// Over returns a listener that applies the limit to another listener.
 func (l *Limit) Over(listener net.Listener) net.Listener {
 	return &limited{Listener: listener, Limit: l, closed: make(chan struct{})}
 }
@@ -93,7 +93,7 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// KeepAlive finds a dead peer in about a minute, however long it would be silent.
+// KeepAlive returns TCP keep-alive settings that detect a dead peer within about a minute.
 func KeepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
 }

@@ -16,11 +16,11 @@ import (
 // Received returns the fields of the request.
 func (w *response) Received() []http1.Field { return w.received }
 
-// Like makes the head that WriteHeader writes next like one that was received: with its reason phrase, and the
-// order and the spelling of its fields.
+// Like makes the next WriteHeader use the reason phrase, and the order and case of the fields, of a received
+// header.
 func (w *response) Like(h *http1.Head) { w.like = h }
 
-// WriteHeader writes the head. An interim one (1xx) is sent at once.
+// WriteHeader writes the header. A 1xx response is sent at once.
 func (w *response) WriteHeader(status int) {
 	if w.wrote {
 		return
@@ -67,7 +67,7 @@ func (w *response) WriteHeader(status int) {
 // noField leaves a field out.
 func noField(key string) [2]string { return [2]string{key, ""} }
 
-// declared returns the length that the handler has declared.
+// declared returns the Content-Length that the handler has set.
 func (w *response) declared() (n int64, ok bool) {
 	values := w.header["Content-Length"]
 	if len(values) == 0 || len(w.header["Transfer-Encoding"]) > 0 {
@@ -103,7 +103,7 @@ func (w *response) append(status int, own ...[2]string) {
 	w.out = append(w.out, "\r\n"...)
 }
 
-// Hijack returns the connection, which the handler closes.
+// Hijack returns the connection, which the handler must close.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.err = http.ErrHijacked
 	return w.conn.tcp, nil, nil

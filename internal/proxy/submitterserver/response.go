@@ -10,11 +10,11 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// outSize is how many bytes of a response are gathered before they are written. A
-// piece that does not fit is written together with what was gathered.
+// outSize is the size of the write buffer of a response. A piece that does not fit is
+// written at once, together with the buffered bytes.
 const outSize = 4 << 10
 
-// outs are buffers for responses. A job has one from the head of its response on.
+// outs pools the write buffers. A job holds a buffer only from its response header on.
 var outs = sync.Pool{New: func() any { return new([outSize]byte) }}
 
 // response is the http.ResponseWriter of one request at a time. It adds a Date to
@@ -152,7 +152,7 @@ func (w *response) finish(unread bool) error {
 	return err
 }
 
-// abandon gives the buffer back.
+// abandon returns the buffer to the pool.
 func (w *response) abandon() {
 	if w.room != nil {
 		outs.Put(w.room)

@@ -39,21 +39,21 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// Config says how connections are served. Context and ErrorLog are optional.
+// Config is the configuration of a Server. Context and ErrorLog are optional.
 type Config struct {
 	Handler http.Handler
-	// Base is the context of all requests. Its end cuts them.
+	// Base is the parent context of all requests. Its end aborts them.
 	Base context.Context
-	// IdleTimeout bounds the wait for a request: also for the first one, for a submitter may
-	// keep a connection that it opened for a job which found another.
+	// IdleTimeout is the idle timeout of a connection. It also applies before the first request: a client can
+	// open a connection for a job that then uses another one.
 	IdleTimeout time.Duration
 	// Context returns the context of a connection's requests, within the one given.
 	Context func(context.Context) context.Context
-	// ErrorLog is where panics are logged; nil is the standard logger.
+	// ErrorLog receives panics; nil means the standard logger.
 	ErrorLog *log.Logger
 }
 
-// Server serves plain connections.
+// Server serves plain HTTP/1 connections.
 type Server struct {
 	cfg     Config
 	buffers *lazyconn.Buffers // hold a head and a body of 4 KB
@@ -183,13 +183,13 @@ func (f *front) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting.
+// Close stops accepting connections.
 func (f *front) Close() error {
 	f.once.Do(func() { close(f.closed) })
 	return f.stop()
 }
 
-// all returns the connections.
+// all returns all open connections.
 func (s *Server) all() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

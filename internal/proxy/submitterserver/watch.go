@@ -2,8 +2,8 @@ package submitterserver
 
 import "time"
 
-// watchAfter is how long a job runs before its submitter is watched, which may also be
-// twice as long: most jobs of a busy sidecar never are.
+// watchAfter is the age of a job from which a disconnect of its submitter is detected (up to twice
+// that). Most jobs are shorter, so they save the cost.
 const watchAfter = 20 * time.Millisecond
 
 // begin enters the state in which a request is served.
@@ -57,7 +57,7 @@ func (c *conn) tick() {
 	}
 }
 
-// end ends the watch: the handler has returned.
+// end ends the watch after the handler has returned.
 func (c *conn) end() {
 	c.mu.Lock()
 	watch := c.watch

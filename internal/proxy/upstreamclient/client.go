@@ -1,7 +1,7 @@
-// Package upstreamclient sends requests to upstreams over HTTP/1.1 and reads
-// their answers, on the goroutine of the caller. It keeps connections for later
-// requests. A second goroutine runs only while a connection is made, and while a
-// large body is sent: an upstream may answer before it has read all of it.
+// Package upstreamclient is an HTTP/1.1 client for upstreams with a pool of
+// connections. It uses the goroutine of the caller. A second goroutine runs only
+// while a connection is made, and while a large body is sent, because an upstream
+// can respond before it has read the whole body.
 package upstreamclient
 
 import (
@@ -15,15 +15,15 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// Config says how upstreams are reached. All fields are required.
+// Config is the configuration of a Client. All fields are required.
 type Config struct {
 	// Dial connects to an upstream until ctx ends.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Idle is how many connections to each upstream are pooled for later
-	// requests, and IdleTimeout for how long.
+	// Idle is the maximum number of idle connections per upstream, and
+	// IdleTimeout their idle timeout.
 	Idle        int
 	IdleTimeout time.Duration
-	// MaxHead bounds the head of an answer, and of each interim answer, in bytes. Each has 1,000 lines at most.
+	// MaxHead is the maximum size of the header of a response or 1xx response, in bytes. A header has at most 1,000 lines.
 	MaxHead int64
 }
 
@@ -45,13 +45,13 @@ func New(cfg Config) *Client {
 
 // The reasons why an exchange ended.
 var (
-	// ErrDeadline: the head of an answer did not come before the deadline.
-	ErrDeadline = errors.New("no answer began before the deadline")
-	// ErrSilent: Read waited for so long as it may.
+	// ErrDeadline: the response header did not arrive before the deadline.
+	ErrDeadline = errors.New("no response began before the deadline")
+	// ErrSilent: a Read reached Response.Until.
 	ErrSilent = errors.New("the upstream was silent for too long")
 )
 
-// DialError is a connection that could not be made.
+// DialError is the error of a failed dial.
 type DialError struct {
 	Timeout bool // it took longer than the connect timeout
 	Err     error
@@ -60,13 +60,13 @@ type DialError struct {
 func (e *DialError) Error() string { return e.Err.Error() }
 func (e *DialError) Unwrap() error { return e.Err }
 
-// Progress is how far a request got. It tells whether the request may be sent again.
+// Progress is how far a request got. It determines whether the request can be sent again.
 type Progress struct {
 	Reused   bool // it was sent on a pooled connection
-	Begun    bool // some of it may have reached the upstream
+	Begun    bool // part of it may have reached the upstream
 	InFull   bool // all of it was sent
-	Interim  bool // a 1xx came
-	Answered bool // at least one byte of an answer came, a 1xx apart
+	Interim  bool // a 1xx response arrived
+	Answered bool // at least one byte of the response arrived, not counting 1xx
 
 	// Of a large body: when the upstream took the last piece, and whether the next one was awaited from the
 	// submitter.
@@ -74,15 +74,15 @@ type Progress struct {
 	Waits bool
 }
 
-// Stale reports whether a pooled connection brought nothing: the upstream may have
-// closed it just as the request was sent, which does not speak against the upstream.
+// Stale reports whether a pooled connection failed before any byte of a response. The
+// upstream may have closed it as idle just as the request was sent, so it is not blamed.
 func (p Progress) Stale() bool { return p.Reused && !p.Interim && !p.Answered }
 
-// Do sends a request and waits for the head of the answer. It ends when ctx does:
-// the error is then ctx's cause. Errors of a dial are *DialError, those of the body *BodyError.
+// Do sends a request and waits for the response header. If ctx ends, it returns ctx's
+// cause. Errors of the dial are *DialError, errors of the request body *BodyError.
 //
-// Thousands of requests wait at one time: what comes before the wait and after it is
-// in functions of their own, so that the stack is small meanwhile.
+// Thousands of requests wait here at the same time. The code before and after the wait
+// is in functions of its own, to keep the stack small during the wait.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error) {
 	var p Progress
 	for {
@@ -128,7 +128,7 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 	return response, nil
 }
 
-// errorOf is the error that an exchange ends with.
+// errorOf returns the error of a failed exchange.
 func errorOf(ctx context.Context, s *sending, err error) error {
 	switch {
 	case s.body.Load() != nil: // first: net/http also ends ctx when a read of the body was too slow

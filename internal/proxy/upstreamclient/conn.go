@@ -37,15 +37,15 @@ func newConn(nc net.Conn, maxHead int64) *conn {
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 
 const (
-	// maxLines bounds the lines of a head.
+	// maxLines is the maximum number of lines of a header.
 	maxLines = 1000
-	// LineCost is what a line of a head takes in memory besides its bytes.
+	// LineCost is the memory of a header line in addition to its bytes.
 	LineCost = 128
 )
 
 var (
-	errHeadBytes = errors.New("the head of the answer is too long")
-	errHeadLines = fmt.Errorf("the head of the answer has more than %d lines", maxLines)
+	errHeadBytes = errors.New("the response header is too long")
+	errHeadLines = fmt.Errorf("the response header has more than %d lines", maxLines)
 )
 
 // headText reads the text of one head, with the empty line that ends it.
@@ -79,7 +79,7 @@ func (c *conn) headText() (string, error) {
 	}
 }
 
-// checkLines bounds the lines of a head: those of a few bytes take far more memory than their bytes.
+// checkLines bounds the number of header lines, because short lines take far more memory than their bytes.
 func checkLines(text string) error {
 	if strings.Count(text, "\n") > maxLines {
 		return errHeadLines
