@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxToken bounds one string or number of a JSON response, in bytes. Without it
-// a response could take as much memory as it has bytes, because the decoder holds
-// a token whole.
+// maxToken is the maximum length of one string or number of a JSON response, in bytes.
+// The decoder buffers a whole token, so without it a response could use memory of its
+// whole size.
 const maxToken = 64 << 10
 
 // readDocument reads one JSON document to its end. Members that are not fields of into
@@ -33,7 +33,7 @@ func readDocument(body io.Reader, into any) error {
 			return nil
 		}
 		if err == nil {
-			err = errors.New("more follows after its end")
+			err = errors.New("unexpected data after the end")
 		}
 	}
 	var misfit *json.SemanticError // names types of Go

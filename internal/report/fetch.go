@@ -77,7 +77,7 @@ func (e *statusError) Is(target error) bool {
 	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }
 
-// statusOf is the status of the response that an error is about; 0 is none.
+// statusOf returns the response status in an error; 0 if there is none.
 func statusOf(err error) int {
 	if status := (*statusError)(nil); errors.As(err, &status) {
 		return status.code
@@ -85,7 +85,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// unanswered is a request without a response.
+// unanswered is the error of a request without a response.
 type unanswered struct{ error }
 
 // Is makes it pool.ErrNoResponse and, where nothing listens, pool.ErrRefused.
@@ -142,7 +142,7 @@ func exchange(ctx context.Context, client *http.Client, r request, read func(res
 	}
 
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return fmt.Errorf("content encoding %q was not asked for", encoding)
+		return fmt.Errorf("unexpected content encoding %q", encoding)
 	}
 	left := r.max
 	body := &guarded{from: resp.Body, check: func(read []byte) error {

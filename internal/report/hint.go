@@ -12,9 +12,9 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The headers in which a response tells the load of its upstream, in the order in which
-// they count: pilotfish's own, and that of ORCA (Open Request Cost Aggregation), by which
-// servers tell Envoy and others their load.
+// The response headers with which an upstream reports its load, in order of preference:
+// pilotfish's own, and that of ORCA (Open Request Cost Aggregation), which Envoy and other
+// proxies use, too.
 //
 //	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
 //	Endpoint-Load-Metrics: TEXT cpu_utilization=0.75, named_metrics.running=12, named_metrics.stalled=3
@@ -22,15 +22,15 @@ var loadHeaders = [...]string{"X-Load", "Endpoint-Load-Metrics"}
 
 const (
 	maxHintBytes = 8 << 10
-	maxHintAge   = time.Minute // an older one means that the clocks differ
+	maxHintAge   = time.Minute // an older hint means that the clocks differ
 	// maxUtilization bounds a share of the cores that is believed: an upstream may be
 	// overloaded.
 	maxUtilization = 1e6
 )
 
-// Hint reads the load of an upstream from the header or the trailer of a response that
-// came at now. A header that is there twice, or is too long, or has a figure that makes no
-// sense, is not believed at all, and ok is false.
+// Hint parses an upstream's load from the header or the trailer of a response that was
+// received at now. ok is false if there is none, or if the header is duplicate, too long or
+// contains an invalid value.
 func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	for _, header := range loadHeaders {
 		if lines := h[header]; len(lines) == 1 && len(lines[0]) <= maxHintBytes {

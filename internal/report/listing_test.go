@@ -62,7 +62,7 @@ func TestListingRefusesWhatIsNone(t *testing.T) {
 		{"id a fraction", `{"projects":[{"id":1.0}]}`, "/projects: element 0: the id is neither an integer nor a string"},
 		{"id a power", `{"projects":[{"id":1e3}]}`, "/projects: element 0: the id is neither an integer nor a string"},
 		{"too many", `{"projects":[` + strings.Repeat(`{"id":1},`, 10) + `{"id":1}]}`, "/projects: element 10: more than 10 projects"},
-		{"more after it", `{"projects":[]}{}`, "more follows after its end"},
+		{"more after it", `{"projects":[]}{}`, "unexpected data after the end"},
 		{"a long string", `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, "a value is longer than 65536 bytes"},
 		{"a long project", `{"projects":[{"x":"` + strings.Repeat("x", 1<<20) + `"}]}`, "a value is longer than 65536 bytes"},
 		{"long white space", `{"projects":` + strings.Repeat(" ", 1<<20) + `[]}`, "a value is longer than 65536 bytes"},

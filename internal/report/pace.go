@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// pace is when the next poll comes.
+// pace is the time of the next poll.
 type pace uint8
 
 const (
-	usual  pace = iota // an interval later
-	soon               // checkTime later: the poll is a check
-	rarely             // rareTime later
+	usual  pace = iota // after the interval
+	soon               // after checkTime: the poll is a check
+	rarely             // after rareTime
 )
 
 const (

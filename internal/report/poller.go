@@ -30,7 +30,7 @@ type upstreamPoller struct {
 	scraped  float64 // when the last report's scrape was, on Prometheus's clock
 }
 
-// run asks what is to be asked until ctx is done.
+// run polls the upstream until ctx is done.
 func (u *upstreamPoller) run(ctx context.Context, rng *rand.Rand) {
 	switch {
 	case u.cfg.Prometheus == "":
@@ -43,8 +43,8 @@ func (u *upstreamPoller) run(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// list asks for the listing, if it has changed, and hands it over. An upstream that serves no
-// listing answers 404; then nothing is known to be cached, which is no failure.
+// list requests the cache listing, if it has changed, and passes it to the pool. A 404 means that
+// the upstream serves no listing, so its cache is unknown; that is not a failure.
 func (u *upstreamPoller) list(ctx context.Context) {
 	start, l := time.Now(), &u.listing
 	err := get(ctx, u.client, request{
@@ -70,10 +70,9 @@ func (u *upstreamPoller) list(ctx context.Context) {
 	}
 }
 
-// poll asks for a report, or how the upstream is, and returns when to ask again. An upstream
-// that fails after it has reported may hang, and is asked again soon. A check is a poll for
-// that reason, and has less time. One that cannot be reached may come up, and should be asked
-// then.
+// poll requests a report or a health check, and returns when to poll again. An upstream that
+// fails after it has reported may hang, so it is polled again soon; such a poll is a check and
+// has a shorter timeout. An unreachable upstream is also polled soon, to notice when it is up.
 func (u *upstreamPoller) poll(ctx context.Context, check bool) pace {
 	timeout := u.cfg.Timeout
 	if check && u.reported {
@@ -102,7 +101,7 @@ func (u *upstreamPoller) poll(ctx context.Context, check bool) pace {
 	return usual
 }
 
-// load asks for the metrics, then for the listing, and hands over what came.
+// load requests the metrics and the cache listing, and passes them to the pool.
 func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error {
 	var report pool.Report
 	var waits total
@@ -147,7 +146,7 @@ func (u *upstreamPoller) refuses(err error) bool {
 	return errors.Is(err, pool.ErrRefused)
 }
 
-// health asks whether the upstream is well, in the place of a report.
+// health makes a health check instead of requesting a report.
 func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) error {
 	err := get(ctx, u.client, request{
 		url: upstreamURL(u.address, u.cfg.HealthCheckPath), accept: "*/*", max: maxDrained, timeout: timeout,
@@ -164,7 +163,7 @@ func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) erro
 	return err
 }
 
-// report hands over a report, unless the upstream has left meanwhile.
+// report passes a report to the pool, unless the upstream was removed in between.
 func (u *upstreamPoller) report(ctx context.Context, r pool.Report, waits total) {
 	if ctx.Err() != nil {
 		return

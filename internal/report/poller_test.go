@@ -140,7 +140,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 		{"not gzip", write(200, "gzip", []byte("{}    plain text")), "gzip: invalid header", "gzip: invalid header"},
 		{"gzip cut short", write(200, "gzip", gzipped([]byte(goodPage))[:50]), "cut short", "cut short"},
 		{"gzip bent", write(200, "gzip", append(gzipped(nil), "more of the same"...)), "gzip: invalid header", "gzip: invalid header"},
-		{"another encoding", write(200, "br", nil), `content encoding "br" was not asked for`, `content encoding "br" was not asked for`},
+		{"another encoding", write(200, "br", nil), `unexpected content encoding "br"`, `unexpected content encoding "br"`},
 		{"cut short", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, " ")

@@ -224,7 +224,7 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 		{"no value", say(vectorOf(`{"metric":{"instance":"a:1"},"histogram":[1,{}]}`)), "a sample has no value"},
 		{"half a value", say(vectorOf(`{"metric":{"instance":"a:1"},"value":[1]}`)), "too few array elements"},
 		{"a bent value", say(vectorOf(element("instance=a:1", "seven"))), `parsing "seven": invalid syntax`},
-		{"more", say(good + good), "more follows after its end"},
+		{"more", say(good + good), "unexpected data after the end"},
 		{"cut short", say(good[:len(good)/2]), "unexpected EOF"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"warnings":[`)
