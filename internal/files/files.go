@@ -1,6 +1,5 @@
-// Package files reads what the process is given in files and what may change there:
-// certificates, tokens, lists. Every file that is read is bounded, and one that is
-// written is replaced whole.
+// Package files reads files that can change while the process runs: certificates,
+// tokens and lists. Reads are bounded in size, and writes replace a file atomically.
 package files
 
 import (
@@ -13,11 +12,11 @@ import (
 	"time"
 )
 
-// maxToken bounds a token file, in bytes.
+// maxToken is the maximum size of a token file, in bytes.
 const maxToken = 4 << 10
 
-// Token reads a token, one word of plain ASCII, from a file; without a path it is "". It is
-// read for each use, because a new token may have the same length and its file the same time.
+// Token reads a token, one word of printable ASCII, from a file; for the path "" it returns "". Callers
+// read it for each use: size and time of the file do not reliably show that the token has changed.
 func Token(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -42,7 +41,7 @@ func Read(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // to open a pipe would block
+	if !info.Mode().IsRegular() { // opening a named pipe would block
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -60,13 +59,13 @@ func Read(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// temporary ends the name of a file that Write has not put in its place.
+// temporary is the suffix of the temporary files of Write.
 const temporary = ".pilotfish-tmp"
 
-// abandoned is the age from which a temporary file is that of a process that was killed.
+// abandoned is the age from which a temporary file is assumed to be left by a killed process.
 const abandoned = time.Minute
 
-// Write replaces a file, whole or not at all. Its owner alone may read it.
+// Write replaces a file atomically. The new file has mode 0600.
 func Write(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
 	if err != nil {
@@ -78,7 +77,7 @@ func Write(path string, data []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // err already says what failed
+		_ = os.Remove(f.Name()) // err is the error to report
 	}
 	return err
 }

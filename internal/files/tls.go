@@ -19,17 +19,17 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// maxFile bounds a file of certificates or keys, in bytes. Those of a whole system
-// take about 250 kB.
+// maxFile is the maximum size of a file of certificates or keys, in bytes. The CA bundle
+// of a system has about 250 kB.
 const maxFile = 4 << 20
 
-// handshakeTimeout bounds a handshake, also for those whose ctx does not end.
+// handshakeTimeout is the timeout of a TLS handshake, even if ctx has no deadline.
 const handshakeTimeout = 10 * time.Second
 
 // Dial connects to an address until ctx ends.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// TLS makes connections secure. It is safe for concurrent use.
+// TLS is a TLS configuration that reloads its files when they change. It is safe for concurrent use.
 type TLS struct {
 	settings settings.TLS
 	changed  func(error)
@@ -48,7 +48,7 @@ func NewTLS(s settings.TLS, changed func(error)) (*TLS, error) {
 	return t, t.load()
 }
 
-// load reads the files where they are not those that were read. A job that needs a new connection waits for it.
+// load reads the files if they have changed. A job that needs a new connection waits for it.
 func (t *TLS) load() error {
 	now := stats(t.settings)
 	if t.config != nil && slices.EqualFunc(t.read, now, unchanged) {
@@ -63,7 +63,7 @@ func (t *TLS) load() error {
 	return nil
 }
 
-// Over returns a Dial that makes the connections of another one secure.
+// Over returns a Dial that adds TLS to the connections of another Dial.
 func (t *TLS) Over(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := dial(ctx, network, address)
@@ -87,12 +87,12 @@ func (t *TLS) Over(dial Dial) Dial {
 	}
 }
 
-// Certificate is that of cert_file, for servers.
+// Certificate returns the certificate of cert_file, for servers.
 func (t *TLS) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return &t.current().Certificates[0], nil
 }
 
-// SelfSigned makes a certificate that only this process has, for those who do not check it.
+// SelfSigned returns a new self-signed certificate, for clients that do not verify it.
 func SelfSigned(now time.Time) (*tls.Certificate, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -106,7 +106,7 @@ func SelfSigned(now time.Time) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, err
 }
 
-// Expires is when the certificate of cert_file does; zero without one.
+// Expires returns the expiry time of the certificate of cert_file; zero without one.
 func (t *TLS) Expires() time.Time {
 	if all := t.current().Certificates; len(all) > 0 {
 		return all[0].Leaf.NotAfter
@@ -114,7 +114,7 @@ func (t *TLS) Expires() time.Time {
 	return time.Time{}
 }
 
-// current is what the files say now, or what they last said that can be used.
+// current returns the configuration from the files, or the last valid one.
 func (t *TLS) current() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +130,7 @@ func (t *TLS) current() *tls.Config {
 	return t.config
 }
 
-// CheckTLS reads the files that the settings name. What is wrong with the settings and the files goes to f.
+// CheckTLS reads the files of the settings, and adds errors in settings and files to f.
 func CheckTLS(s settings.TLS, f *settings.Faults) { read(s, f).config(s, f) }
 
 // stats are those of the files that are set; nil where one is not there.

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// systemLimit is how many bytes the machine has or, if that is less, the cgroups that the
-// process is in may take. Files that are missing limit nothing.
+// systemLimit returns the memory of the machine or the limit of the process's cgroups, whichever is
+// less, in bytes. A missing file means no limit.
 func systemLimit(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	text, _ := fs.ReadFile(root, "proc/meminfo")
@@ -33,8 +33,8 @@ func systemLimit(root fs.FS) int64 {
 	return least
 }
 
-// cgroupLimit is the least limit of a cgroup and of those around it. A container may see
-// its own cgroup as the outermost, under a name that only the host can use.
+// cgroupLimit returns the lowest limit of a cgroup and its parents. In a container, the
+// cgroup can be mounted as the root, so its path on the host does not exist.
 func cgroupLimit(root fs.FS, mount, group string, files ...string) int64 {
 	least := int64(math.MaxInt64)
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {

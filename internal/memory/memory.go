@@ -1,4 +1,4 @@
-// Package memory keeps the process within the memory that there is.
+// Package memory keeps the process within its memory limit.
 package memory
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Rest is how many bytes the process takes besides the bodies of jobs: connections, jobs, what is
-// known of upstreams, garbage.
+// Rest is the assumed memory of the process without the bodies of jobs, in bytes: connections, jobs,
+// state of upstreams, garbage.
 const Rest = 256 << 20
 
 // The collector's aim. Jobs leave a few KiB of garbage each, and little that lives: with
@@ -21,10 +21,10 @@ const (
 	ballastBytes   = 32 << 20
 )
 
-// Memory is the memory of the process.
+// Memory is the memory limit of the process.
 type Memory struct {
-	// Limit is how many bytes the process may take: GOMEMLIMIT, or nine tenths of what its cgroup
-	// and the machine have. Where nothing says so, it is more than any machine has.
+	// Limit is the maximum memory of the process, in bytes: GOMEMLIMIT, or nine tenths of the memory of its
+	// cgroup or of the machine, whichever is less. If neither is known, it is practically unlimited.
 	Limit int64
 
 	ballast []byte // counts as live, and is never touched: the system gives no memory for it
@@ -44,8 +44,8 @@ func New() *Memory {
 	return m
 }
 
-// Bodies is how many of the wanted bytes bodies may have: what the rest leaves of the limit,
-// but at least a third.
+// Bodies returns the memory for bodies, in bytes: the wanted bytes, or less if Limit minus Rest is
+// less, but at least a third of the wanted bytes.
 func (m *Memory) Bodies(wanted int64) int64 { return min(wanted, max(m.Limit-Rest, m.Limit/3)) }
 
 // Bound has the collector keep the process within the limit, and within what bodies and
@@ -61,7 +61,7 @@ const (
 	little           = 64 << 20
 )
 
-// GiveBack gives memory that is not used back to the system, now and then until ctx ends.
+// GiveBack periodically returns unused memory to the system, until ctx ends.
 func (m *Memory) GiveBack(ctx context.Context) {
 	for {
 		select {
@@ -75,7 +75,7 @@ func (m *Memory) GiveBack(ctx context.Context) {
 	}
 }
 
-// taken is how many bytes the process has from the system.
+// taken returns the memory that the process has obtained from the system, in bytes.
 func (m *Memory) taken() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

@@ -1,6 +1,6 @@
-// Package ports opens what a process listens on: TCP ports, and sockets in the file
-// system. It takes over those that systemd has opened, and shares them with the process
-// that comes next, so that no job is refused while one process replaces another.
+// Package ports opens the listeners of a process: TCP ports and Unix sockets. It supports
+// socket activation by systemd, and can share ports with the next process, so that no job
+// is refused during a restart.
 package ports
 
 import (
@@ -18,15 +18,15 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Ports are what a process listens on; nil until they are open. There is no
-// mesh port unless it is configured.
+// Ports are the listeners of a process; nil until they are open. Mesh stays nil if it
+// is not configured.
 type Ports struct{ Jobs, Admin, Mesh net.Listener }
 
 // Config says where to listen.
 type Config struct {
 	// Jobs, Admin and Mesh are host:port, or unix: and a path. Mesh may be empty.
 	Jobs, Admin, Mesh string
-	// Shared lets another process of the user open the ports as well.
+	// Shared allows another process of the same user to open the same ports (SO_REUSEPORT).
 	Shared bool
 }
 
@@ -63,7 +63,7 @@ func (p *Ports) take(f *os.File) error {
 	return nil
 }
 
-// Close closes the ports that are open.
+// Close closes all open ports.
 func (p *Ports) Close() {
 	for _, l := range p.all() {
 		_ = l.Close()
@@ -83,24 +83,24 @@ func (p *Ports) Open(c Config) (err error) {
 	return err
 }
 
-// Leave turns new connections to the process that holds or shares a port, where there is
-// one. Those that were accepted are still served.
+// Leave stops accepting on ports that another process holds or shares, so new connections go
+// to that process. Accepted connections are still served.
 func (p *Ports) Leave(log *zap.Logger) {
 	for _, l := range p.all() {
 		if shared, ok := l.(interface{ Leave() error }); ok {
 			if err := shared.Leave(); err != nil {
-				log.Warn("connections under way may be lost", zap.Stringer("port", l.Addr()), zap.Error(err))
+				log.Warn("connections that were not accepted yet may be lost", zap.Stringer("port", l.Addr()), zap.Error(err))
 			}
 		}
 	}
 }
 
-// all are the ports that are open.
+// all returns the open ports.
 func (p *Ports) all() []net.Listener {
 	return slices.DeleteFunc([]net.Listener{p.Jobs, p.Admin, p.Mesh}, func(l net.Listener) bool { return l == nil })
 }
 
-// Addresses are those of all ports that are open.
+// Addresses returns the addresses of all open ports.
 func (p *Ports) Addresses() (all []string) {
 	for _, l := range p.all() {
 		all = append(all, Address(l))
@@ -108,7 +108,7 @@ func (p *Ports) Addresses() (all []string) {
 	return all
 }
 
-// Address is a listener's address as a configuration has it.
+// Address returns a listener's address in the format of the configuration.
 func Address(l net.Listener) string {
 	if l.Addr().Network() == "unix" {
 		return "unix:" + l.Addr().String()
@@ -137,7 +137,7 @@ func listen(address, flag string, shared bool) (net.Listener, error) {
 	return l, nil
 }
 
-// socketMode lets the process's user and group connect.
+// socketMode allows the process's user and group to connect.
 const socketMode = 0o660
 
 // listenLocally opens a socket in the file system. One that a process has left
