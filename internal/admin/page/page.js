@@ -148,6 +148,7 @@ async function get(path) {
 
 const interval = 2000; // milliseconds
 let drawn = null; // what is shown
+let shownEvents = -1; // how many there were when the shown ones were read
 
 // about shows what only a reload or a restart changes.
 function about(a) {
@@ -161,15 +162,16 @@ function about(a) {
 // show writes the page.
 async function show(now) {
   drawn = now;
-  if (due(Date.parse(now.at))) {
-    const [words, figures] = [await get("/api/about"), await get("/api/history")]; // before any of it is shown
+  const fresh = due(Date.parse(now.at)), more = now.events !== shownEvents;
+  const [words, figures, happened] = await Promise.all([fresh && get("/api/about"), fresh && get("/api/history"), more && get("/api/events")]);
+  if (fresh) { // nothing is shown before all is read
     about(words);
     load(figures);
   }
-  if (changed("events", now.events)) {
-    const { events } = await get("/api/events");
-    drawEvents(events);
-    markEvents(events);
+  if (more) {
+    shownEvents = now.events;
+    drawEvents(happened.events);
+    markEvents(happened.events);
   }
   $("#shadow-key").hidden = !now.shadow;
   setText($("#shadow-key"), `with ${now.shadow}`);
