@@ -186,7 +186,7 @@ func TestCapacityAndLimits(t *testing.T) {
 	}
 	type moment struct{ Capacity *advice }
 	require.Eventually(t, func() bool { return get[moment](t, s, "/api/now").Capacity != nil }, patience, 100*time.Millisecond)
-	b.until(`document.querySelector("#advice").textContent.includes("at once") && document.querySelector("#projects tbody").rows[0].cells.length > 1`)
+	b.until(`document.querySelector("#advice").textContent.includes("would serve every job") && document.querySelector("#projects tbody").rows[0].cells.length > 1`)
 	b.until(`document.querySelector("#open tbody").rows[0].cells.length > 1`)
 	assert.Equal(t, "flood", b.table("#open")[0]["project"])
 	assert.Contains(t, addresses, b.table("#open")[0]["upstream"])
