@@ -34,7 +34,7 @@ func TestPrefetch(t *testing.T) {
 		require.NoError(t, res.Body.Close())
 		return res
 	}
-	prefetch, job := post("/v1/prefetch", `{"project_id": 12345}`), post("/v1/jobs", fakeupstream.ExampleJob())
+	prefetch, job := post("/v1/prefetch", `{"project_id": 12345}`), post("/v1/jobs", fakeupstream.ExampleJob()) //nolint:bodyclose // post does
 	assert.Equal(t, []int{http.StatusNoContent, http.StatusOK}, []int{prefetch.StatusCode, job.StatusCode})
 	assert.Equal(t, prefetch.Header.Get("Pilotfish-Upstream"), job.Header.Get("Pilotfish-Upstream"))
 	assert.Contains(t, prefetch.Header.Get("X-Load"), "cached=0")

@@ -81,11 +81,14 @@ func TestAPrefetchNeedsAFreeCore(t *testing.T) {
 	require.ErrorIs(t, err, ErrBusy)
 	require.ErrorIs(t, err, ErrNoneEligible)
 	busy(1, 3, 0)
-	before := []any{f.lengths, f.answers, *f.fetches, f.members[upstreams(2)[1].Address].latency}
+	learned := func() []any {
+		return []any{f.lengths, f.answers, *f.fetches, f.members[upstreams(2)[1].Address].latency}
+	}
+	before := learned()
 	a := f.must(now, prefetch, nil)
 	a.Answered(now.Add(time.Hour), true, &Hint{At: now.Add(time.Hour), Known: true, Waited: 0, Fetched: time.Hour})
 	a.Done(now.Add(2*time.Hour), Answered)
-	assert.Equal(t, before, []any{f.lengths, f.answers, *f.fetches, f.members[upstreams(2)[1].Address].latency})
+	assert.Equal(t, before, learned())
 }
 
 // What a fetch costs is how much later the answer begins, whatever the

@@ -59,7 +59,7 @@ func resultAt(j *record.Job, i int, count500 bool) result {
 // tally is how jobs ended.
 type tally struct {
 	results [results]uint64
-	lost    [max(int(intake.Outcomes), int(pool.Outcomes))]uint64 // by outcome: of a job for the fleet, of an attempt at an upstream
+	lost    [max(intake.Outcomes, pool.Outcomes)]uint64 // by outcome: of a job for the fleet, of an attempt at an upstream
 }
 
 func (t *tally) add(r result, o uint8) {
