@@ -64,9 +64,9 @@ func TestConsulKeepsTheSet(t *testing.T) {
 		"invalid character '<' looking for beginning of value":   {index: "11", body: "<html>"},
 		"unexpected EOF":                                         {index: "11", body: entries("a b")[:80]},
 		"EOF":                                                    {index: "11"},
-		"the Consul server has no leader":                {index: "11", body: "[]", noLeader: true},
+		"the Consul server has no leader":                        {index: "11", body: "[]", noLeader: true},
 		"the ACL token may not read the service or its nodes":    {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}},
-		"timeout":                                      {hang: true},
+		"timeout": {hang: true},
 	} {
 		bubble(t, func(t *testing.T) {
 			d := consulOf(t, &agent{replies: []scripted{list("10", "a b"), bad}}, nil)
