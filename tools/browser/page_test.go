@@ -191,8 +191,6 @@ func TestCapacityAndLimits(t *testing.T) {
 	assert.Equal(t, "flood", b.table("#open")[0]["project"])
 	assert.Contains(t, addresses, b.table("#open")[0]["upstream"])
 	b.until(`document.querySelector("#projects tbody").rows[0].cells[1].textContent === "2 of 2"`)
-	cancel()
-	jobs.Wait()
 	var needed advice
 	var says string
 	for steady := false; !steady; { // minutes end by the clock
