@@ -151,6 +151,39 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 	}
 }
 
+// Rename gives a key that the file has under an old name its present name, in the same section, and returns a warning. It
+// returns nil where the file does not have the old name, or has both.
+func (d Document) Rename(old, name string) *Error {
+	was, there := d.values[old]
+	section, _, _ := cutLast(old)
+	of := d.values[section].node
+	if _, both := d.values[name]; !there || both || of == nil {
+		return nil
+	}
+	_, from, _ := cutLast(old)
+	_, to, _ := cutLast(name)
+	for pair := range slices.Chunk(of.Content, 2) {
+		if pair[0].Value != from {
+			continue
+		}
+		pair[0].Value = to
+		d.values[name] = was
+		d.names[placeOf(pair[0])] = name
+		d.starts[placeOf(was.node)] = name
+		delete(d.values, old)
+		warning := d.fault(placeOf(pair[0]), old+": the key is now "+name+"; the old name still works")
+		warning.Warning = true
+		return warning
+	}
+	return nil
+}
+
+// cutLast separates a key from its section.
+func cutLast(key string) (section, name string, found bool) {
+	i := strings.LastIndexByte(key, '.')
+	return key[:max(i, 0)], key[i+1:], i >= 0
+}
+
 // fault is one at a place of the file.
 func (d Document) fault(at place, text string) *Error {
 	return &Error{File: d.name, Line: at.line, Column: at.column, Text: text}

@@ -15,21 +15,19 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Meant names the key to use instead of one that people try first, or that had another name.
+// renamed has the present names of keys that had another one.
+func renamed() map[string]string {
+	return map[string]string{
+		"discovery.keep_last": "discovery.empty_after", "reports.health_path": "reports.health_check_path", "reports.names.read": "reports.names.prefix_cache",
+		"job.queue": "job.queue_timeout", "job.evaluate": "job.first_byte_timeout", "job.stream": "job.stream_timeout",
+	}
+}
+
+// Meant names the key to use instead of one that people try first.
 func (c Config) Meant(key string) string {
 	switch key {
-	case "discovery.keep_last":
-		return "discovery.empty_after"
 	case "discovery.static[0]":
 		return "discovery.file, which takes weights"
-	case "reports.health_path":
-		return "reports.health_check_path"
-	case "reports.names.read":
-		return "reports.names.prefix_cache"
-	case "job.queue", "job.stream":
-		return key + "_timeout"
-	case "job.evaluate":
-		return "job.first_byte_timeout"
 	case "retries":
 		return "retry.attempts"
 	case "upstreams", "upstream", "servers", "backends":

@@ -3,6 +3,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/cli"
@@ -163,6 +165,13 @@ func Parse(d cli.Document, flags ...Flag) (Config, []*cli.Error, error) {
 		}
 		c.Check(f)
 	}
+	var old []*cli.Error
+	names := renamed()
+	for _, from := range slices.Sorted(maps.Keys(names)) {
+		if warning := d.Rename(from, names[from]); warning != nil {
+			old = append(old, warning)
+		}
+	}
 	warnings, err := d.Decode(&c, set)
-	return c, warnings, err
+	return c, append(old, warnings...), err
 }

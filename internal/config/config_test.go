@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,18 +40,30 @@ func TestFaultsAndWarningsAreTold(t *testing.T) {
 	}
 }
 
-func TestRenamedKeysNameTheNewOnes(t *testing.T) {
-	for old, key := range map[string]string{
-		"discovery: {keep_last: 1s}":  "discovery.empty_after",
-		"reports: {health_path: /}":   "reports.health_check_path",
-		"reports: {names: {read: a}}": "reports.names.prefix_cache",
-		"job: {queue: /a}":            "job.queue_timeout",
-		"job: {evaluate: /a}":         "job.first_byte_timeout",
-		"job: {stream: /a}":           "job.stream_timeout",
+// An old name of a key works, with a warning. Beside the present name it is unknown.
+func TestRenamedKeys(t *testing.T) {
+	for old, now := range map[string]string{
+		"discovery: {keep_last: 1s}":  "discovery: {empty_after: 1s}",
+		"discovery:\n  keep_last: 1s": "discovery:\n  empty_after: 1s",
+		"reports: {health_path: /}":   "reports: {health_check_path: /}",
+		"reports: {names: {read: a}}": "reports: {names: {prefix_cache: a}}",
+		"job: {queue: /a}":            "job: {queue_timeout: /a}",
+		"job: {evaluate: /a}":         "job: {first_byte_timeout: /a}",
+		"job: {stream: /a}":           "job: {stream_timeout: /a}",
 	} {
-		_, _, err := Parse(cli.NewDocument("F", []byte(old)))
-		assert.ErrorContains(t, err, "unknown key; did you mean "+key+"?", old)
+		got, warnings, err := Parse(cli.NewDocument("F", []byte(old)))
+		want, none, sameErr := Parse(cli.NewDocument("F", []byte(now)))
+		assert.Equal(t, want, got, old)
+		assert.Equal(t, fmt.Sprint(sameErr), fmt.Sprint(err), old)
+		if assert.Len(t, warnings, len(none)+1, old) {
+			assert.Contains(t, warnings[0].Error(), "the key is now ", old)
+			assert.Contains(t, warnings[0].Error(), "; the old name still works", old)
+		}
 	}
+	_, _, err := Parse(cli.NewDocument("F", []byte("discovery: {keep_last: 1s, empty_after: 2s}")))
+	assert.ErrorContains(t, err, "discovery.keep_last: unknown key")
+	_, _, err = Parse(cli.NewDocument("F", []byte("discovery: {keep_last: -1s}")))
+	assert.ErrorContains(t, err, "F:1:24: discovery.empty_after: ")
 }
 
 // The defaults, written as a file, are the defaults: a key that could not be
