@@ -34,7 +34,8 @@ job "submitter" {
 
     network {
       mode = "host"
-      port "jobs" {}
+      # As everywhere else. Nomad places one such group on each client; without "static", it chooses a port.
+      port "jobs" { static = 8080 }
       port "admin" {}
     }
 

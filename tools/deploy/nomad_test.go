@@ -33,7 +33,7 @@ func nomadSettings(t *testing.T) settings {
 	sidecar, _ := nomadTasks(t)
 	require.Len(t, sidecar.Templates, 1)
 	known := map[string]string{
-		"NOMAD_PORT_jobs": "21080", "NOMAD_ADDR_admin": "10.0.0.7:29180",
+		"NOMAD_PORT_jobs": "8080", "NOMAD_ADDR_admin": "10.0.0.7:29180",
 		"NOMAD_ALLOC_DIR": "/alloc", "NOMAD_SECRETS_DIR": "/secrets",
 	}
 	env := func(name string) string {
@@ -60,7 +60,7 @@ func TestTheTaskStartsFirstAndEndsItsJobs(t *testing.T) {
 func TestTheTaskIsConfiguredByItsTemplate(t *testing.T) {
 	sidecar, submitter := nomadTasks(t)
 	s := nomadSettings(t)
-	assert.Equal(t, "127.0.0.1:21080", s.Listen, "the job port leaves loopback")
+	assert.Equal(t, "127.0.0.1:8080", s.Listen, "the job port leaves loopback")
 	assert.Equal(t, "10.0.0.7:29180", s.Admin)
 	assert.Equal(t, "ruleserver", s.Discovery.Consul.Service)
 	assert.Equal(t, "/alloc/data/upstreams.json", s.Discovery.Snapshot, "only the data directory can be written by all users")
