@@ -38,7 +38,7 @@ func replace(text string, pairs ...string) string { return strings.NewReplacer(p
 
 // expression has Grafana's variables in it. One with a value for each upstream has those of the chosen upstreams.
 func expression(short string) string {
-	if strings.Contains(short, "by (upstream") {
+	if strings.Contains(short, "by (upstream)") || strings.Contains(short, "by (upstream,") {
 		short = replace(short, "{}", `{job=~"$job", instance=~"$instance", upstream=~"$upstream"}`)
 	}
 	return replace(short, "[]", "[$__rate_interval]", "{}", `{job=~"$job", instance=~"$instance"}`,

@@ -105,7 +105,7 @@ func expressions(t *testing.T) (all []string) {
 	}
 	for _, p := range theDashboard(t).Panels {
 		for _, target := range p.Targets {
-			all = append(all, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+			all = append(all, strings.NewReplacer("$__rate_interval", "5m", "$upstream", ".*").Replace(target.Expr))
 		}
 	}
 	return all
