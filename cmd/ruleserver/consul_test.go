@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeAgent is a Consul agent that keeps what it is told of one service.
+// fakeAgent is a Consul agent that records the registration of one service.
 type fakeAgent struct {
 	mu         sync.Mutex
 	registered int

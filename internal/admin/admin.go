@@ -111,7 +111,7 @@ func show(now func() any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, now()) }
 }
 
-// maxReasons bounds the upstreams of which readyz says why they are not eligible.
+// maxReasons bounds how many ineligible upstreams readyz explains.
 const maxReasons = 20
 
 // ready says how many upstreams may be picked, or why the sidecar does not want jobs.

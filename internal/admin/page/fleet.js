@@ -3,7 +3,7 @@
 import { $, element, fill, heads, level, number, percent, seconds, setText } from "./dom.js";
 
 const foldedFrom = 13; // upstreams: a larger table shows those in trouble
-const mostTrouble = 10; // of which it shows so many
+const mostTrouble = 10; // how many of these it shows
 
 const modes = { unknown: 0, steady: 1, "queue grows": 2, "attempts fail": 3 };
 const trouble = (u) => (!u.eligible ? 0 : u.minute_failed_attempts > 0 ? 1 : u.suspect || u.implausible || u.slow ? 2 : 3);

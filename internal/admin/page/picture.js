@@ -33,7 +33,7 @@ function chosen(now) {
     .sort((a, b) => numeric.compare(a.address, b.address));
 }
 
-// squares makes a box have so many squares, the first ones of a class.
+// squares gives a box this many squares; the first ones get a class.
 function squares(box, all, marked, cls) {
   while (box.children.length > all) box.lastChild.remove();
   while (box.children.length < all) box.append(element("i"));
