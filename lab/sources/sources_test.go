@@ -25,6 +25,11 @@ func TestHashIsOfTheSources(t *testing.T) {
 	first, err := write("pkg/a/a.go", "a")
 	require.NoError(t, err)
 	require.Len(t, first, 16)
+	commented, err := write("pkg/a/a.go", "// Why.\n\na // how")
+	require.NoError(t, err)
+	require.Equal(t, first, commented, "a comment")
+	_, err = write("pkg/a/a.go", "a")
+	require.NoError(t, err)
 	for name, same := range map[string]bool{"pkg/a/a_test.go": true, "pkg/b/a.go": true, "pkg/a/a.go": false, "pkg/a/b.go": false, "b.yaml": false} {
 		old, err := os.ReadFile(filepath.Join(root, name))
 		hash, fault := write(name, "other")
