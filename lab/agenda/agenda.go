@@ -1,9 +1,9 @@
-// Package agenda keeps what is to happen, the earliest first.
+// Package agenda is the event queue of the simulators: the earliest entry comes first.
 package agenda
 
 import "cmp"
 
-// Entry is something that is due.
+// Entry is a planned event: What happens at the instant At.
 type Entry[At cmp.Ordered, T any] struct {
 	At     At
 	What   T
@@ -21,29 +21,29 @@ func (e *Entry[At, T]) before(o *Entry[At, T]) bool {
 	return e.number < o.number
 }
 
-// Agenda is a binary heap. What is due at one instant comes by its rank, and then in the order in which
-// it was added first. So equal inputs give equal runs. container/heap would allocate for every entry.
+// Agenda is a binary heap. Entries of the same instant are ordered by rank, then by the order in which they were
+// first added, so that equal inputs give equal runs. container/heap would allocate for every entry.
 type Agenda[At cmp.Ordered, T any] struct {
 	heap  []Entry[At, T]
 	added uint64
 }
 
-// Add plans something.
+// Add adds an entry.
 func (a *Agenda[At, T]) Add(at At, rank uint8, what T) {
 	a.added++
 	a.push(Entry[At, T]{At: at, What: what, rank: rank, number: a.added})
 }
 
-// Again plans what was taken out before for another instant.
+// Again adds an entry that Take returned, for another instant. It keeps its rank and number.
 func (a *Agenda[At, T]) Again(e Entry[At, T], at At) {
 	e.At = at
 	a.push(e)
 }
 
-// Len is how much is planned.
+// Len returns the number of entries.
 func (a *Agenda[At, T]) Len() int { return len(a.heap) }
 
-// Next is when the earliest is due; ok is false when there is none.
+// Next returns the instant of the first entry; ok is false if there is none.
 func (a *Agenda[At, T]) Next() (at At, ok bool) {
 	if len(a.heap) == 0 {
 		return at, false
@@ -63,7 +63,7 @@ func (a *Agenda[At, T]) push(e Entry[At, T]) {
 	}
 }
 
-// Take takes out what is due first; there must be something.
+// Take removes and returns the first entry. It panics if there is none.
 func (a *Agenda[At, T]) Take() Entry[At, T] {
 	top, last := a.heap[0], len(a.heap)-1
 	a.heap[0], a.heap[last] = a.heap[last], Entry[At, T]{}

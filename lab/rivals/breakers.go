@@ -6,14 +6,14 @@ import (
 	"example.org/pilotfish/internal/overload"
 )
 
-// Detection is the overload detection policies of this package.
+// Detection lists the overload detection policies of this package.
 func Detection() []string { return []string{"adaptive", "breakwater"} }
 
 // AllDetection lists every overload detection policy that NewDetector knows.
 func AllDetection() []string { return slices.Concat(overload.Names(), Detection()) }
 
-// NewDetector returns the function that makes a detector for one upstream, of this package or of package overload. Its
-// limit is where a threshold starts.
+// NewDetector returns a function that makes a detector for one upstream, by a policy of this package or of package
+// overload. s.Stalled is the initial threshold, or the initial number of credits.
 func NewDetector(s overload.Settings) (func() overload.Detector, error) {
 	switch target := s.Wait.Seconds(); s.Policy {
 	case "adaptive":
@@ -24,12 +24,13 @@ func NewDetector(s overload.Settings) (func() overload.Detector, error) {
 	return s.Detector()
 }
 
-// adaptive is a breaker whose threshold of stalled joblets follows the waits. While reports meet the target it rises by 2 %
-// of the limit; while they miss it, it falls by a tenth. It stays between a tenth of the limit and four times the limit. So it finds
-// how much backlog an upstream can take, which a constant must guess.
+// adaptive is a breaker whose threshold of stalled joblets adapts to the reported waits. A report of a wait within
+// the target raises the threshold by 2 % of the limit; a report of a longer wait lowers it by a tenth. The threshold stays
+// between a tenth of the limit and four times the limit. This way it finds the backlog that an upstream can have
+// within the target; a constant threshold must guess it.
 //
-// Source: Sedghpour, Klein and Tordsson (2021; the thesis, 5.4). Their controller holds the tail of the response time below a
-// target; this one only asks whether the mean wait meets it.
+// Source: Sedghpour, Klein and Tordsson (2021; the thesis, 5.4). Their controller keeps the tail of the response time below a
+// target; this one uses the mean wait.
 func adaptive(limit, target float64) overload.Detector {
 	threshold, tripped := limit, false
 	return func(s overload.Sample) overload.Level {
@@ -44,12 +45,12 @@ func adaptive(limit, target float64) overload.Detector {
 	}
 }
 
-// breakwater issues credits: an upstream takes further jobs while fewer joblets wait there than it has credits. With
-// every report their number rises by a thousandth of the limit, at least by one, while the wait is below the target; above it, it
-// falls by 2 % for each target's worth of excess, at most by half.
+// breakwater counts credits: an upstream is admitted jobs while it has fewer stalled joblets than credits. A report of a
+// wait within the target adds a thousandth of the limit to the credits, at least one. A report of a longer wait reduces
+// them by 2 % times excess/target, at most by half.
 //
-// Source: Cho et al.'s Breakwater (2020; the thesis, 5.4). There a server hands its credits to clients; here each sidecar counts for itself
-// what the reports of all show, so that two sidecars may use one credit until the next report.
+// Source: Cho et al.'s Breakwater (2020; the thesis, 5.4). Their server distributes its credits to clients. Here each sidecar
+// calculates the credits from the reports, so that two sidecars can use the same credit until the next report.
 func breakwater(limit, target float64) overload.Detector {
 	credits := limit
 	return func(s overload.Sample) overload.Level {

@@ -7,14 +7,14 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// HighFirst is the policy expected, with a wait by priority: where its data is cached and more low jobs wait than there are
-// cores, a high job does not count three quarters of the low jobs that it overtakes.
+// HighFirst is the policy expected with waits by priority: if a high job's data is cached at an upstream, and more low
+// jobs than the upstream has cores wait there, three quarters of them do not count, because the high job overtakes them.
 //
-// Source: the thesis, 4.3: "no backlog for the job's own priority". Weakness: many waiting low jobs show that long joblets
-// and fetches hold the cores. A high job waits for these, and so does each of its later joblets.
+// Source: the thesis, 4.3: "no backlog for the job's own priority". Weakness: many waiting low jobs are a sign that long
+// joblets and fetches occupy the cores. A high job waits for these, and so does each of its later joblets.
 type HighFirst struct{}
 
-// passed is the share of the overtaken jobs that do not count. With all of them, high jobs wait longer still.
+// passed is the share of the overtaken jobs that do not count. With 1, high jobs wait even longer.
 const passed = 0.75
 
 // Pick implements selection.Policy.

@@ -10,19 +10,19 @@ import (
 // coreShare is how many jobs an invoker takes for each of its cores.
 const coreShare = 2
 
-// HomeStep starts at the project's home, which is its hash modulo the number of upstreams, and goes on in steps until it
-// finds a free slot. The step has no factor in common with the number of upstreams, so every upstream is visited once. When none
-// has a free slot, a random one must take the job. An upstream's slots are split evenly between the sidecars, at least one
-// for each, and a sidecar counts its own jobs. A job without a project starts at a random upstream.
+// HomeStep starts at the project's home, which is its hash modulo the number of upstreams, and advances in steps until it
+// finds an upstream with a free slot. The step has no factor in common with the number of upstreams, so every upstream is
+// visited once. If none has a free slot, the job goes to a random one. An upstream's slots are split evenly between the
+// sidecars, at least one for each, and a sidecar counts its own jobs. A job without a project starts at a random upstream.
 //
 // Source: the present scheme in the OpenWhisk scheduling proposal (invoker slots, home invoker, step size, forcible semaphore).
-// Weaknesses: homes move with the number of upstreams, and a home with a free slot is taken whatever else runs there.
+// Weaknesses: homes change with the number of upstreams, and a home with a free slot is used however loaded it is.
 type HomeStep struct {
-	// Sidecars is between how many the slots are split; 0 is one.
+	// Sidecars is the number of sidecars that share the slots; 0 is one.
 	Sidecars int
 }
 
-// ForSidecar is the policy of one of several sidecars.
+// ForSidecar returns the policy of one of several sidecars.
 func (h HomeStep) ForSidecar(sidecars int) selection.Policy { return HomeStep{sidecars} }
 
 // Pick implements selection.Policy.
@@ -42,7 +42,7 @@ func (h HomeStep) Pick(job selection.Job, views []selection.View, rng *rand.Rand
 	return rng.IntN(len(views))
 }
 
-// coprime is a number from 1 to n, chosen by a hash, that has no factor in common with n.
+// coprime returns a number from 1 to n, chosen by a hash, that has no factor in common with n.
 func coprime(hash, n uint64) uint64 {
 	step := hash%n + 1
 	for gcd(step, n) != 1 {
@@ -51,7 +51,7 @@ func coprime(hash, n uint64) uint64 {
 	return step
 }
 
-// gcd is the greatest common divisor.
+// gcd returns the greatest common divisor.
 func gcd(a, b uint64) uint64 {
 	for b != 0 {
 		a, b = b, a%b

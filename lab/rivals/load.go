@@ -8,19 +8,19 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// usualCores replaces the number of an upstream's cores where it is not known.
+// usualCores is assumed for an upstream whose number of cores is unknown.
 const usualCores = 8
 
 func coresOf(v *selection.View) float64 { return cmp.Or(v.Cores, usualCores) }
 
-// ReportedHash is selection.BoundedHash with the load that upstreams report, for each core, instead of this sidecar's own
+// ReportedHash is selection.BoundedHash with the reported load per core instead of this sidecar's own
 // jobs. It takes the first upstream in the project's rendezvous order that has fewer jobs than Factor times its share of
-// all jobs, the new one included. A job without a project goes where the fewest jobs are for each core.
+// all jobs, the new one included. A job without a project goes to the upstream with the fewest jobs per core.
 //
-// Source: Mirrokni, Thorup and Zadimoghaddam's bounded loads, by SGLang's and AIBrix's use of the servers' own counts.
+// Source: Mirrokni, Thorup and Zadimoghaddam's bounded loads; SGLang and AIBrix apply them to the servers' own counts.
 // Weaknesses: reports are as old as their interval, and the bound does not weigh a fetch against a wait.
 type ReportedHash struct {
-	// Factor is the bound, as a factor of the mean for each core; 0 is 1.5.
+	// Factor is the bound as a multiple of the mean load per core; 0 is 1.5.
 	Factor float64
 }
 
@@ -48,11 +48,11 @@ func (r ReportedHash) Pick(job selection.Job, views []selection.View, rng *rand.
 	return first
 }
 
-// HEFT takes the upstream where the job is expected to start first: after the wait for a core, and the whole fetch of what
-// is not cached. It has no constant.
+// HEFT takes the upstream where the job is expected to start first: after the wait for a core and the fetch of the data
+// that is not cached. It has no constant.
 //
-// Source: Topcuoglu, Hariri and Wu's earliest finish time (2002), by which Dask chooses among workers. Weaknesses: it
-// pays each fetch in full, though later jobs use the data, too; and sidecars with equal reports choose the same upstream.
+// Source: Topcuoglu, Hariri and Wu's earliest finish time (2002), which Dask uses to choose workers. Weaknesses: it
+// counts each fetch in full, although later jobs also use the data; and sidecars with equal reports choose the same upstream.
 type HEFT struct{}
 
 // Pick implements selection.Policy.

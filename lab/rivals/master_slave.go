@@ -7,28 +7,28 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// MasterSlave keeps the first m upstreams as masters for the short jobs, which here are the high ones, and lets a share theta of the
-// others run there, too. Of the upstreams that a job may go to, it takes the one with the least expected stretch,
+// MasterSlave reserves the first m upstreams as masters for short jobs, which here are the high jobs. Of the low jobs it
+// admits a share theta to the masters. Among the upstreams that are open to a job, it takes the one with the least expected stretch,
 //
 //	w / idle CPU + (1 - w) / available I/O
 //
-// where w is the share of its time that the job spends on a core. m is the least number of upstreams that is enough for
-// the share of high jobs, and theta leaves as much work on each master as on each slave; both follow the jobs that come.
+// where w is the share of its time that the job spends on a core. m is the smallest number of upstreams that is enough for
+// the share of high jobs, and theta balances the work of a master and of a slave. Both adapt to the arriving jobs.
 //
-// Source: Zhu, Smith and Yang's M/S; without sampling M/S-ns, without reservation M/S-nr. Cores that run stand for the CPU,
-// jobs that wait for a fetch for the disk. Weakness: an upstream's cache is no reason to go there, but for w.
+// Source: Zhu, Smith and Yang's M/S; without sampling M/S-ns, without reservation M/S-nr. Busy cores stand for the CPU,
+// jobs that wait for a fetch stand for the disk. Weakness: an upstream's cache counts only through w.
 type MasterSlave struct {
-	// Sampled takes w from the project's own fetch and the service time; otherwise it is a half. Reserved keeps all low jobs but
-	// theta off the masters.
+	// Sampled calculates w from the project's fetch and the service time; otherwise w is a half. Reserved admits only the
+	// share theta of the low jobs to the masters.
 	Sampled, Reserved bool
 
-	high, onMasters float64 // shares: of jobs that are high, and of low jobs that went to masters
+	high, onMasters float64 // share of high jobs among all, and share of the low jobs that were sent to masters
 }
 
-// sample is how much of a measured share a job changes.
+// sample is the weight of the latest job in a measured share.
 const sample = 1.0 / 200
 
-// ForSidecar is the policy of one of several sidecars, which measures its own jobs.
+// ForSidecar returns the policy of one of several sidecars, which measures its own jobs.
 func (m MasterSlave) ForSidecar(int) selection.Policy { return &m }
 
 // Pick implements selection.Policy.
@@ -50,7 +50,7 @@ func (m *MasterSlave) Pick(job selection.Job, views []selection.View, rng *rand.
 	return least.Index()
 }
 
-// split is m of n upstreams, and theta.
+// split returns m of n upstreams, and theta.
 func (m *MasterSlave) split(n int) (masters int, theta float64) {
 	masters = min(max(1, int(math.Ceil(float64(n)*m.high))), max(1, n-1))
 	return masters, max(0, float64(masters)/float64(n)-m.high) / max(1e-9, 1-m.high)
@@ -63,7 +63,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// stretch is the factor by which a job there takes longer than at an idle upstream.
+// stretch is the expected duration of a job at an upstream, divided by its duration at an idle one.
 func stretch(job selection.Job, v *selection.View, sampled bool) float64 {
 	const least = 0.01
 	w := 0.5
@@ -75,9 +75,9 @@ func stretch(job selection.Job, v *selection.View, sampled bool) float64 {
 	return w/max(least, 1-(v.Jobs-v.Coreless)/cores) + (1-w)/max(least, 1-v.Coreless/cores)
 }
 
-// Stretch is the least stretch over all upstreams, whatever the job's priority.
+// Stretch takes the upstream with the least stretch, for jobs of both priorities.
 //
-// Source: Zhu, Smith and Yang's choice of a node, without masters.
+// Source: Zhu, Smith and Yang's choice of a node, without masters and slaves.
 type Stretch struct{}
 
 // Pick implements selection.Policy.

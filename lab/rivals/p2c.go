@@ -8,15 +8,14 @@ import (
 
 // P2CEWMA draws two different upstreams. It multiplies the recent latency of
 // each by this sidecar's jobs there, the new one included, and takes the
-// upstream with the lower product. If one of the latencies is not known, it
+// upstream with the lower product. If one of the latencies is unknown, it
 // takes the upstream with fewer jobs: a latency of 0 would draw every job to a
 // new upstream.
 //
 // Source: Linkerd's and Finagle's peak EWMA over Mitzenmacher's power of two
-// choices. Use it where jobs are many, short and alike, and upstreams report
-// nothing: it looks at two upstreams, however many there are. It sees no caches,
-// and jobs whose times to first byte differ by a factor of a thousand make its
-// estimate poor.
+// choices. Use it for many short jobs of similar length, before upstreams that report
+// nothing: its cost does not depend on the number of upstreams. Weaknesses: it sees no caches,
+// and its estimate is poor if times to first byte differ by a factor of a thousand.
 type P2CEWMA struct{}
 
 // Pick implements selection.Policy.
@@ -42,7 +41,7 @@ func (P2CEWMA) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int
 	return a
 }
 
-// pending is this sidecar's jobs at the upstream for each unit of weight, the new one included.
+// pending is this sidecar's jobs at the upstream divided by its weight, the new one included.
 func pending(v *selection.View) float64 {
 	with := *v
 	with.InFlight++

@@ -12,17 +12,17 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Plan assigns each project to one upstream before the first job comes, by the work that the project's jobs will be: the
-// largest first, each to the upstream with the least work so far. A job whose upstream is not eligible, or whose project is not in the
-// plan, goes to a random one.
+// Plan assigns each project to one upstream before the first job arrives. It takes the projects by the total work of their
+// jobs, the largest first, and assigns each to the upstream with the least work so far. A job whose upstream is not
+// eligible, or whose project is not in the plan, goes to a random one.
 //
-// Source: Ulita's caching plan (2020), which the thesis describes (5.1). Weaknesses: it must know the jobs of the day, and a
-// project's burst has one upstream.
+// Source: Ulita's caching plan (2020), which the thesis describes (5.1). Weaknesses: it must know all jobs in advance, and
+// a project has only one upstream, even in a burst.
 type Plan struct {
 	home map[uint64]uint64 // the upstream of a project
 }
 
-// Know makes the plan for jobs that will come.
+// Know makes the plan for the given future jobs.
 func (p *Plan) Know(jobs iter.Seq[trace.Job], addresses []string) {
 	work := map[uint64]float64{}
 	for job := range jobs {

@@ -6,18 +6,18 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Reserve is the policy expected, with cores kept free for high jobs: low ones see fewer than there are, less the
-// share of high jobs among those that come, measured over some hundred.
+// Reserve is the policy expected with cores reserved for high jobs: for a low job, each upstream's number of cores is
+// reduced by the share of high jobs among the last few hundred jobs.
 //
 // Source: Zhu, Smith and Yang reserve master nodes for short requests, and adapt their number to measured rates. Here a
-// part of every upstream is reserved: whole ones would lose the caches there. Weakness: what is reserved is idle between two high jobs.
+// part of every upstream is reserved, so that no cache is lost to low jobs. Weakness: the reserved cores idle between two high jobs.
 type Reserve struct {
 	expected *selection.Expected
 	high     float64 // the share of high jobs
 	seen     []selection.View
 }
 
-// ForSidecar is the policy of one of several sidecars, which measures its own jobs.
+// ForSidecar returns the policy of one of several sidecars, which measures its own jobs.
 func (Reserve) ForSidecar(int) selection.Policy {
 	return &Reserve{expected: selection.DefaultExpected()}
 }

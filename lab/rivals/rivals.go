@@ -1,7 +1,6 @@
-// Package rivals holds host selection policies to compare with: a hash and a
-// turn, which show what no knowledge at all is worth, and what other systems
-// run. Each has a weakness that its comment names. None is meant for service:
-// for that, use those of package selection.
+// Package rivals has host selection policies that those of package selection are compared
+// with: the policies of other systems and of publications. Each has a weakness that its
+// comment names. None is meant for production.
 package rivals
 
 import (
@@ -21,13 +20,12 @@ func Names() []string {
 		"home-step", "stretch", "master-slave", "master-slave-ns", "master-slave-nr", "reserve", "high-first", "plan"}
 }
 
-// All lists every policy that New knows: those of package selection, then those
-// of this one.
+// All lists every policy that New knows: package selection's, then this package's.
 func All() []string { return slices.Concat(selection.Names(), Names()) }
 
 // New returns the policy of that name, from this package or from package
 // selection, with its default parameters. The error for an unknown name lists
-// the known ones.
+// the known names.
 func New(name string) (selection.Policy, error) {
 	if policy, ok := map[string]selection.Policy{
 		"round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{}, "p2c-ewma": P2CEWMA{},
@@ -44,10 +42,10 @@ func New(name string) (selection.Policy, error) {
 }
 
 // RoundRobin takes the upstreams in turn, by the number of the claim. Sidecars
-// that start counting at different numbers do not march in step.
+// start to count at different numbers, so they do not all choose the same upstream.
 //
-// Source: Zhu, Smith and Yang's Flat-R. Weakness: it sees neither load nor
-// caches nor weights.
+// Source: Zhu, Smith and Yang's Flat-R. Weakness: it ignores load,
+// caches and weights.
 type RoundRobin struct{}
 
 // Pick implements selection.Policy.
@@ -55,7 +53,7 @@ func (RoundRobin) Pick(job selection.Job, views []selection.View, _ *rand.Rand) 
 	return int(job.Number % uint64(len(views)))
 }
 
-// SGLang's thresholds: CacheThreshold finds the load uneven when the highest number of jobs exceeds
+// SGLang's thresholds: the load is uneven if the highest number of jobs at an upstream exceeds
 // the lowest by more than unevenBy jobs and by more than a factor of unevenTimes.
 const (
 	unevenBy    = 64

@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// Judged lists the folders whose sources are judged: the hash of these alone draws settings.
+// Judged lists the folders whose sources are judged. Their hash is the seed of the judge's settings.
 func Judged() []string {
 	return []string{"pkg/selection", "internal/pool", "internal/prompts", "internal/recent", "internal/breaker", "internal/ruleserver/order"}
 }
 
-// product is what every result runs of the product.
+// product lists the packages of the product that every result depends on.
 func product() []string {
 	return append(Judged(), "internal/dispatch", "internal/hash", "internal/intake", "internal/overload", "lab/agenda", "lab/stats")
 }
 
-// Simulated lists what the result of a scenario depends on, beside its file.
+// Simulated lists what the result of a scenario depends on, besides the scenario's file.
 func Simulated() []string {
 	return append(product(), "testdata/reference/thesis-results.csv", "testdata/reference/thesis-wait-variance.csv", "lab/rivals", "lab/scenario", "lab/sim", "lab/workload")
 }
@@ -31,8 +31,8 @@ func Simulated() []string {
 // Prompts lists what the results of tracelab prompts depend on.
 func Prompts() []string { return append(product(), "lab/prompts", "lab/trace") }
 
-// Hash returns the hash of files, and of the Go sources in folders without their tests, below the repository's root.
-// A comment or a blank line in Go sources changes no result, and no hash.
+// Hash returns the hash of files and of folders' Go sources without tests. Paths are relative to the repository's
+// root. Comments and blank lines of Go sources do not count, because they change no result.
 func Hash(root string, paths ...string) (string, error) {
 	sum := sha256.New()
 	for _, path := range paths {
@@ -54,7 +54,7 @@ func Hash(root string, paths ...string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// code returns the tokens of Go source, a line each, without comments.
+// code returns the tokens of Go source, one per line, without comments.
 func code(source []byte) (tokens []byte) {
 	var s scanner.Scanner
 	s.Init(token.NewFileSet().AddFile("", -1, len(source)), source, nil, 0)
@@ -67,7 +67,7 @@ func code(source []byte) (tokens []byte) {
 	}
 }
 
-// below is the files of a path, in order, with slashes.
+// below returns path itself if it is a file, or the folder's Go sources in order, with slashes.
 func below(root, path string) ([]string, error) {
 	info, err := os.Stat(filepath.Join(root, path))
 	if err != nil {
@@ -82,7 +82,7 @@ func below(root, path string) ([]string, error) {
 		files[i] = path + "/" + filepath.Base(file)
 	}
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("%s: there is no source: is %s the repository?", filepath.Join(root, path), root)
+		err = fmt.Errorf("%s: there are no Go sources: is %s the repository?", filepath.Join(root, path), root)
 	}
 	return files, err
 }

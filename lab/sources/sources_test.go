@@ -21,7 +21,7 @@ func TestHashIsOfTheSources(t *testing.T) {
 	_, err := write("b.yaml", "x")
 	require.ErrorContains(t, err, "is "+root+" the repository?")
 	_, err = write("pkg/a/a_test.go", "a")
-	require.EqualError(t, err, root+"/pkg/a: there is no source: is "+root+" the repository?")
+	require.EqualError(t, err, root+"/pkg/a: there are no Go sources: is "+root+" the repository?")
 	first, err := write("pkg/a/a.go", "a")
 	require.NoError(t, err)
 	require.Len(t, first, 16)

@@ -11,7 +11,7 @@ type Interval struct {
 	Value, Low, High float64
 }
 
-// Text writes the estimate with so many digits after the point, and its interval if it is of several pairs.
+// Text formats the estimate with this many digits after the point, and the interval if there are several pairs.
 func (i Interval) Text(digits, pairs int) string {
 	if pairs < 2 {
 		return fmt.Sprintf("%.*f", digits, i.Value)
@@ -20,14 +20,14 @@ func (i Interval) Text(digits, pairs int) string {
 }
 
 const (
-	confidence = 0.95   // share of the intervals that hold the true value
-	resamples  = 10_000 // how many times the pairs are drawn again
+	confidence = 0.95   // share of the intervals that contain the true value
+	resamples  = 10_000 // number of bootstrap samples
 )
 
 // Ratio estimates mean(other) / mean(base). The slices are paired: element i of both comes from the same workload.
-// The interval is the percentile bootstrap over the pairs (Efron), for a confidence of 95 %. For few pairs it is
-// somewhat too narrow: with ten pairs it holds the true value about 90 times in 100. One pair has no interval. ok is
-// false without a pair, or where a base is not above 0.
+// The interval is Efron's percentile bootstrap over the pairs, with a confidence of 95 %. For few pairs it is
+// somewhat too narrow: with ten pairs it contains the true value about 90 times in 100. One pair has no interval. ok is
+// false without pairs, or if an element of base is not positive.
 func Ratio(base, other []float64) (ratio Interval, ok bool) {
 	switch {
 	case len(base) == 0 || slices.ContainsFunc(base, func(v float64) bool { return !(v > 0) }):
@@ -35,7 +35,7 @@ func Ratio(base, other []float64) (ratio Interval, ok bool) {
 	case len(base) == 1:
 		return Interval{Value: other[0] / base[0]}, true
 	}
-	// Each ratio has a random source of its own: it does not depend on the others.
+	// A new random source, so that a ratio does not depend on the ratios that were calculated before.
 	return bootstrap(base, other, resamples, rand.New(rand.NewPCG(1, 1))), true
 }
 

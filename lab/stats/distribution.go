@@ -7,28 +7,26 @@ import (
 	"slices"
 )
 
-// zero is the value below which a distribution counts everything as zero, in the bucket zeros: a
-// nanosecond, if values are seconds.
+// Values below zero count as 0, in the bucket zeros: below a nanosecond, if values are seconds.
 const (
 	zero  = 1e-9
 	zeros = math.MinInt
 )
 
-// Distribution is everything that a table of the thesis says of one quantity. It counts values in buckets
-// whose bounds grow geometrically. So every percentile is right within a relative error, whatever the
+// Distribution estimates the mean and the percentiles of one quantity. It counts values in buckets
+// whose bounds grow geometrically, so that the relative error of every percentile is bounded, whatever the
 // distribution: DDSketch (Masson, Rim and Lee, VLDB 2019). The number of buckets grows with the range of the
 // values: some 5,000 for an error of 0.5 % and values from a nanosecond to centuries.
 type Distribution struct {
 	// gamma is the ratio of a bucket's upper bound to its lower one, growth is ln(gamma).
 	gamma, growth float64
-	// counts has the values of bucket k, which holds (gamma^(k-1), gamma^k].
-	counts map[int]uint64
-	// These are exact up to rounding.
+	// counts[k] is the number of values in bucket k, which is (gamma^(k-1), gamma^k].
+	counts                 map[int]uint64
 	count                  uint64
 	sum, smallest, largest float64
 }
 
-// NewDistribution returns an empty distribution whose percentiles are right within half a percent.
+// NewDistribution returns an empty distribution whose percentiles have a relative error of at most 0.5 %.
 func NewDistribution() *Distribution { return newDistribution(0.005) }
 
 func newDistribution(relative float64) *Distribution {
@@ -36,7 +34,7 @@ func newDistribution(relative float64) *Distribution {
 	return &Distribution{gamma: gamma, growth: math.Log(gamma), counts: map[int]uint64{}, smallest: math.Inf(1)}
 }
 
-// Add takes in a value. It panics when that is negative, infinite or no number: times and ratios never are.
+// Add counts a value. It panics if the value is negative, infinite or NaN, which times and ratios never are.
 func (d *Distribution) Add(value float64) {
 	if !(value >= 0 && value <= math.MaxFloat64) {
 		panic(fmt.Sprintf("BUG: stats: %v is not a finite value of at least 0", value))
@@ -51,7 +49,7 @@ func (d *Distribution) Add(value float64) {
 	d.counts[bucket]++
 }
 
-// merge takes in everything that other, of the same error, has taken in.
+// merge counts all values of another distribution of the same relative error.
 func (d *Distribution) merge(other *Distribution) {
 	d.count += other.count
 	d.sum += other.sum
@@ -61,13 +59,13 @@ func (d *Distribution) merge(other *Distribution) {
 	}
 }
 
-// quantile is the value of rank ceil(q x count), counted from the smallest; q is between 0 and 1.
-// It is never outside the smallest and the largest value, and 0 when there are no values.
+// quantile returns the value of rank ceil(q x count), counted from the smallest; q is between 0 and 1.
+// The result is within the smallest and the largest value, and 0 without values.
 func (d *Distribution) quantile(q float64) float64 {
 	rank, seen := max(1, uint64(math.Ceil(q*float64(d.count)))), uint64(0)
 	for _, k := range slices.Sorted(maps.Keys(d.counts)) {
 		if seen += d.counts[k]; rank <= seen {
-			// The point whose relative distance from both bounds is the same.
+			// The point with the same relative distance from both bounds of the bucket.
 			value := 2 * math.Exp(float64(k)*d.growth) / (1 + d.gamma)
 			return min(max(value, d.smallest), d.largest)
 		}
@@ -88,9 +86,9 @@ func (d *Distribution) Summary() Summary {
 	}
 }
 
-// Summary is one quantity of one run and priority, as in the thesis's tables 4, 5 and 7; all are 0 without values.
+// Summary is one row of the thesis's tables 4, 5 and 7: one quantity of one run and priority. All fields are 0 without values.
 type Summary struct {
-	// Count is 0 where a table does not tell it.
+	// Count is 0 in rows of published tables, which have no counts.
 	Count  uint64  `json:"count,omitzero"`
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
@@ -100,8 +98,8 @@ type Summary struct {
 	Max    float64 `json:"max"`
 }
 
-// Columns are the heads of the thesis's tables.
+// Columns returns the column titles of the thesis's tables.
 func Columns() []string { return []string{"mean", "median", "p90", "p95", "p99", "max"} }
 
-// Numbers are what stands below them.
+// Numbers returns the values in the order of Columns.
 func (s Summary) Numbers() []float64 { return []float64{s.Mean, s.Median, s.P90, s.P95, s.P99, s.Max} }

@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Grid is a table of cells as text: the first columns are aligned to the left, the others to the right.
+// Grid is a table of text cells: the first columns are left-aligned, the others right-aligned.
 type Grid struct {
 	Title string // a line above the table; none if empty
-	Left  int    // how many columns are aligned to the left
+	Left  int    // number of left-aligned columns
 	Heads [][]string
 	Rows  [][]string
 }
 
-// WriteText writes the table, and an empty line.
+// WriteText writes the table and an empty line.
 func (g *Grid) WriteText(w io.Writer) error {
 	lines := append(append([][]string{}, g.Heads...), g.Rows...)
 	var widths []int
@@ -51,7 +51,7 @@ func (g *Grid) WriteText(w io.Writer) error {
 	return err
 }
 
-// Thousands writes a number with a comma before every third digit.
+// Thousands formats a number with a comma between groups of three digits.
 func Thousands(n int) string {
 	digits := strconv.Itoa(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -60,7 +60,7 @@ func Thousands(n int) string {
 	return digits
 }
 
-// Span writes a number of seconds, rounded to whole seconds, without units that are zero.
+// Span formats a duration in seconds as 1h2m3s, rounded to whole seconds, without trailing units of zero.
 func Span(seconds float64) string {
 	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 	if whole, ok := strings.CutSuffix(text, "m0s"); ok {

@@ -1,12 +1,12 @@
 package stats
 
-// Moments is the mean and the variance of values, by Welford's method: sums of squares would lose the small ones.
+// Moments computes the mean and the variance of values by Welford's method, which is numerically stable.
 type Moments struct {
 	count       int
-	mean, parts float64 // parts is the sum of squared distances from the mean
+	mean, parts float64 // parts is the sum of squared deviations from the mean
 }
 
-// Add takes in a value.
+// Add counts a value.
 func (m *Moments) Add(value float64) {
 	m.count++
 	from := value - m.mean
@@ -14,7 +14,7 @@ func (m *Moments) Add(value float64) {
 	m.parts += from * (value - m.mean)
 }
 
-// Merge takes in everything that other has taken in (Chan, Golub and LeVeque).
+// Merge counts all values of other, by the formula of Chan, Golub and LeVeque.
 func (m *Moments) Merge(other Moments) {
 	if other.count == 0 {
 		return
@@ -26,5 +26,5 @@ func (m *Moments) Merge(other Moments) {
 	m.count += other.count
 }
 
-// Variance is the mean squared distance from the mean; 0 without values.
+// Variance returns the mean squared deviation from the mean; 0 without values.
 func (m *Moments) Variance() float64 { return m.parts / float64(max(1, m.count)) }

@@ -7,17 +7,17 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Bursts is single jobs in bursts of equal size. One burst, with a second between its jobs, is the first load of N. J.
-// Turner's thesis (4.2, appendix A); ten bursts of 20 jobs, each at once, with 30, 45 or 60 s from one to the next, are its
-// second (4.4, appendix B).
+// Bursts describes single jobs in bursts of equal size. N. J. Turner's thesis uses two such loads: one burst with a
+// second between its jobs (4.2, appendix A), and ten bursts of 20 simultaneous jobs, one every 30, 45 or 60 s (4.4,
+// appendix B).
 type Bursts struct {
 	// Size is how many jobs a burst has. Times are in seconds: Every is from the start of one burst to that of the
 	// next, Gap from one job of a burst to the next.
 	Size  int     `yaml:"size"`
 	Every float64 `yaml:"every"`
 	Gap   float64 `yaml:"gap"`
-	// Work replaces the drawn work of each job, in core-seconds: there is no fetch then, and a tenth comes before the first
-	// byte of the response. Queue replaces the time that jobs wait for a core.
+	// Work replaces the drawn work of each job, in core-seconds. The job then has no fetch, and does a tenth of the work
+	// before the first byte of its response. Queue replaces the timeout of waiting for a core.
 	Work  float64 `yaml:"work"`
 	Queue float64 `yaml:"queue"`
 }
@@ -42,7 +42,7 @@ func (b Bursts) check(f *settings.Faults, c Config) {
 	}
 }
 
-// fix replaces what is the same for all jobs.
+// fix applies Work and Queue to a job.
 func (b Bursts) fix(job *trace.Job) {
 	if b.Work > 0 {
 		job.Load, job.Shared, job.SharedRules, job.Operators, job.Output = 0, "", 0, 0.1*b.Work, 0.9*b.Work
@@ -52,18 +52,18 @@ func (b Bursts) fix(job *trace.Job) {
 	}
 }
 
-// at is when a job is sent, counted from 0.
+// at returns when a job is sent; the first has number 0.
 func (b Bursts) at(job int) float64 {
 	size := max(1, b.Size)
 	return float64(job/size)*b.Every + float64(job%size)*b.Gap
 }
 
-// Hot is a set of projects that a share of the jobs is for. It changes from time to time.
+// Hot is a changing set of popular projects.
 type Hot struct {
-	// Projects is how many there are at one time; 0 is none. Share is the share of the jobs that is for one of them.
+	// Projects is the size of the set; 0 is none. Share is the share of the jobs that is for one of them.
 	Projects int     `yaml:"projects"`
 	Share    float64 `yaml:"share"`
-	// Every is after how many seconds others take their place.
+	// Every is after how many seconds the set is replaced by other projects.
 	Every float64 `yaml:"every"`
 }
 
@@ -75,7 +75,7 @@ func (h Hot) check(f *settings.Faults) {
 	}
 }
 
-// hot draws whether a job that is sent now is for a hot project, and for which.
+// hot draws whether a job that is sent now is for a project of the hot set, and for which one.
 func (g *Generator) hot(now float64, rng *rand.Rand) (project int, ok bool) {
 	h := g.cfg.Hot
 	if h.Projects == 0 || rng.Float64() >= h.Share {

@@ -1,11 +1,11 @@
-// Package workload invents the jobs of a product feed processing system. It draws
+// Package workload generates the jobs of a product feed processing system. It draws
 // a population of projects whose sizes, schedules, channels and popularity are
 // long-tailed (the thesis, 4.1.2), and the jobs that the projects and the people
 // who work on them submit.
 //
 // One seed decides everything: equal configurations give equal jobs, to the last
 // bit on one architecture. Memory grows with the population, not with the number
-// of jobs, but for the pattern sources.
+// of jobs, except with the pattern sources.
 package workload
 
 import (
@@ -27,7 +27,7 @@ const (
 	// sources is a second model of the same cluster, which shares nothing with
 	// schedules but how long a fetch takes.
 	sources Pattern = "sources"
-	// bursts sends single jobs as Bursts says.
+	// bursts sends single jobs in the bursts that Config.Bursts describes.
 	bursts Pattern = "bursts"
 )
 
@@ -37,7 +37,7 @@ type Config struct {
 	Seed uint64 `yaml:"-"`
 	// Pattern is how jobs arrive.
 	Pattern Pattern `yaml:"pattern"`
-	// Jobs is the exact number of jobs, without those of Crowd.
+	// Jobs is the exact number of jobs, Crowd's not included.
 	Jobs int `yaml:"jobs"`
 	// Duration is the time from 0 in which all jobs are sent.
 	Duration float64 `yaml:"duration"`
@@ -52,20 +52,20 @@ type Config struct {
 	// experiments (7.4.1). Otherwise imports change it.
 	Static bool `yaml:"static"`
 
-	// Bursts is when the jobs of the pattern bursts are sent.
+	// Bursts sets the sizes and intervals of the pattern bursts.
 	Bursts Bursts `yaml:"bursts"`
-	// Hot is projects that many of the single jobs are for, of the patterns steady and bursts.
+	// Hot makes a few projects popular, with the patterns steady and bursts.
 	Hot Hot `yaml:"hot"`
 	// Projects is the size of the population. 0 leaves it to the pattern:
 	// schedules draws as many projects as make the jobs, the others draw 1,000.
 	Projects int `yaml:"projects"`
-	// Needs is what jobs need besides their project.
+	// Needs is the data that jobs need besides their project's.
 	Needs Needs `yaml:"needs"`
-	// Crowd comes on top of the pattern.
+	// Crowd is added to the pattern's jobs.
 	Crowd Crowd `yaml:"-"`
 
-	// MaxWork bounds the work of a low job, and MaxView that of a person's job, in
-	// core-seconds; MaxBytes bounds a project's data. Calibration needs the defaults.
+	// MaxWork bounds the work of a low job, and MaxView the work of a person's job, in
+	// core-seconds. MaxBytes bounds a project's data. The calibration assumes the defaults.
 	MaxWork, MaxView, MaxBytes float64 `yaml:"-"`
 }
 
@@ -74,11 +74,11 @@ const (
 	hour = 3600.0
 )
 
-// Default is the thesis's day in production.
+// Default returns the workload of the thesis's day in production.
 func Default() Config {
 	return Config{
 		Pattern:    schedules,
-		Jobs:       2_879_676, // those that are left of the capture (the thesis, 8.1.1)
+		Jobs:       2_879_676, // the captured jobs that could be replayed (the thesis, 8.1.1)
 		Duration:   day,
 		Submitters: 40,
 		// An assumption: the thesis says only that most jobs are low.
@@ -89,7 +89,7 @@ func Default() Config {
 	}
 }
 
-// Check refuses nonsense.
+// Check adds invalid values to f.
 func (c Config) Check(f *settings.Faults) {
 	switch c.Pattern {
 	case schedules:
@@ -111,8 +111,8 @@ func (c Config) Check(f *settings.Faults) {
 	f.Between("duration", c.Duration, 0, trace.MaxSeconds)
 }
 
-// Len is how many jobs there are, those of the crowd included.
+// Len returns the number of jobs, the crowd's included.
 func (c *Config) Len() int { return c.Jobs + c.Crowd.Jobs }
 
-// projects is the size of the population of the patterns that do not fix it.
+// projects returns the size of the population for all patterns except schedules.
 func (c *Config) projects() int { return cmp.Or(c.Projects, 1000) }

@@ -6,21 +6,21 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Crowd is a flash crowd: for a while, many jobs come for one project.
+// Crowd is a flash crowd: for a limited time, many jobs arrive for one project.
 type Crowd struct {
-	// At is when it begins and For how long it lasts, in seconds.
+	// At is when it starts, and For how long it lasts, in seconds.
 	At, For float64
-	// Jobs is how many jobs it adds, evenly spread at random over its time.
+	// Jobs is how many jobs it adds, at uniformly distributed random times.
 	Jobs int
-	// HighShare is the share of them that is high.
+	// HighShare is the share of high jobs among them.
 	HighShare float64
 }
 
-// singles sends jobs that are independent of each other: those of a Crowd, or all of the patterns steady, at random
-// instants, and bursts. There a project's probability is proportional to the number of jobs that it would have.
+// singles sends independent jobs: those of a Crowd, or all jobs of the patterns steady and bursts. With these
+// patterns, the probability of a project is proportional to the number of jobs that its schedule would send.
 type singles struct {
 	Crowd
-	project int // of the crowd; negative: each job's own
+	project int // of the crowd; negative: drawn for each job
 	rng     *rand.Rand
 	times   instants
 	bursts  Bursts
@@ -33,7 +33,7 @@ func (g *Generator) beginCrowd() {
 	g.queue.Add(s.next(), 0, s)
 }
 
-// beginSteady draws the population that single jobs are taken from.
+// beginSteady draws the population of the patterns steady and bursts.
 func (g *Generator) beginSteady() (err error) {
 	left := g.cfg.projects()
 	g.population, err = newPopulation(&g.cfg, func(*projectModel) bool {
@@ -51,7 +51,7 @@ func (g *Generator) beginSteady() (err error) {
 	return err
 }
 
-// next is when the next job is sent.
+// next returns when the next job is sent.
 func (s *singles) next() float64 {
 	share, ok := s.times.next()
 	if !ok {

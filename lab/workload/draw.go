@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// stream names a subsystem's own random source. So the draws of one subsystem do
-// not change those of another.
+// stream numbers the random source of a subsystem. With a source of its own, a subsystem that draws more
+// often does not change what the others draw.
 type stream uint64
 
 const (
@@ -24,7 +24,7 @@ const (
 	streamHot
 )
 
-// source returns the source of a stream; n tells the sources of one subsystem apart.
+// source returns random source n of a stream.
 func source(seed uint64, s stream, n int) *rand.PCG {
 	return rand.NewPCG(seed, uint64(s)<<48|uint64(n))
 }
@@ -41,10 +41,10 @@ func pareto(rng *rand.Rand, median, index float64) float64 {
 	return median * math.Pow(2*(1-rng.Float64()), -1/index)
 }
 
-// rounded rounds to a microsecond, which keeps traces short.
+// rounded rounds seconds to a microsecond, which keeps traces short.
 func rounded(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// instant rounds down to a microsecond: no job leaves the duration.
+// instant rounds a time down to a microsecond, so that no job is sent after the workload's end.
 func instant(s float64) float64 { return math.Floor(s*1e6) / 1e6 }
 
 // chooser picks indices in proportion to weights.
@@ -63,7 +63,7 @@ func (c *chooser) pick(rng *rand.Rand) int {
 	return min(sort.Search(len(c.sums), func(i int) bool { return c.sums[i] > at }), len(c.sums)-1)
 }
 
-// hours weighs the hours of a day against each other, from midnight on.
+// hours is the relative load of each hour of a day, from midnight on.
 type hours [24]float64
 
 // officeHours is when people work with a web application.
@@ -77,12 +77,12 @@ func scheduleHours() hours {
 	return hours{70, 68, 72, 80, 88, 95, 100, 98, 95, 92, 90, 88, 86, 86, 86, 84, 82, 78, 74, 70, 66, 64, 64, 66}
 }
 
-// at is the weight at an offset from the start hour, as a share of the peak.
+// at returns the load at an offset in seconds from the start hour, as a share of the peak.
 func (h hours) at(offset float64, start int) float64 {
 	return h[(start+int(offset/hour))%24] / slices.Max(h[:])
 }
 
-// curve spreads arrivals over a duration by the hour of the day.
+// curve is the cumulative distribution of arrivals over a duration, by the hour of the day.
 type curve struct {
 	duration float64
 	// sums[i] is the weight of the first i hours.
@@ -98,7 +98,7 @@ func (h hours) curve(duration float64, start int) curve {
 	return c
 }
 
-// at is the offset by which the given share of all arrivals, 0 to 1, has come.
+// at returns the offset at which the given share of all arrivals, 0 to 1, has happened.
 func (c curve) at(share float64) float64 {
 	last := len(c.sums) - 1
 	weight := share * c.sums[last]

@@ -11,13 +11,13 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// timeouts are those of all jobs of a priority.
+// timeouts are the timeouts of all jobs, by priority.
 var timeouts = [selection.Priorities]trace.Timeouts{
 	selection.Low:  {Queue: 240, Evaluate: 1800, Stream: 3600},
 	selection.High: {Queue: 60, Evaluate: 600, Stream: 600},
 }
 
-// fill sets what all jobs of a project and a priority have in common.
+// fill sets the fields that do not depend on the kind of job: priority, project, data and submitter.
 func (g *Generator) fill(job *trace.Job, project int, priority selection.Priority, rng *rand.Rand) *projectModel {
 	p := &g.population[project]
 	job.Priority, job.Timeouts = priority, timeouts[priority]
@@ -39,7 +39,7 @@ func (g *Generator) fillLow(job *trace.Job, project, channel int, rng *rand.Rand
 	job.Shared, job.SharedRules = c.Set.Name, c.Set.Work
 }
 
-// fillHigh makes a job of a person who looks at one channel.
+// fillHigh makes the job of a person who views one channel.
 func (g *Generator) fillHigh(job *trace.Job, project int, rng *rand.Rand) {
 	p := g.fill(job, project, selection.High, rng)
 	work := min(logNormal(rng, p.view, viewSpread), g.cfg.MaxView)
@@ -48,14 +48,14 @@ func (g *Generator) fillHigh(job *trace.Job, project int, rng *rand.Rand) {
 	job.Shared, job.SharedRules = set.Name, set.Work
 }
 
-// Needs is data that jobs need besides their project, such as imports that projects share, or the data sets of a query.
-// Each is Size times as large as some project's.
+// Needs is data that jobs need besides their project's, such as imports that projects share, or the tables of a query.
+// Each is Size times as large as the data of some project.
 type Needs struct {
-	// Count is how many there are; 0 is none. Their popularity falls as that of words.
+	// Count is how many there are; 0 is none. Their popularity follows Zipf's law.
 	Count int `yaml:"count"`
-	// Most is how many a job needs at most: all numbers from 0 are equally likely.
+	// Most is the largest number that a job needs: all numbers from 0 to Most are equally likely.
 	Most int `yaml:"most"`
-	// Each makes every job draw its own. Otherwise all jobs of a project need the same.
+	// Each makes every job draw its own needs. Otherwise all jobs of a project have the same needs.
 	Each bool `yaml:"each"`
 	// Size multiplies the bytes of each and the time to fetch it; 0 is 1.
 	Size float64 `yaml:"size"`
@@ -67,7 +67,7 @@ func (n Needs) check(f *settings.Faults) {
 	f.Between("size", n.Size, 0, 100)
 }
 
-// needs draws what a job needs.
+// needs draws the data that a job needs besides its project's.
 func (g *Generator) needs(project int, rng *rand.Rand) (needs []trace.Need) {
 	c := g.cfg.Needs
 	if c.Most == 0 {
@@ -85,7 +85,7 @@ func (g *Generator) needs(project int, rng *rand.Rand) (needs []trace.Need) {
 	return needs
 }
 
-// beginNeeds makes the data.
+// beginNeeds draws the data that jobs can need.
 func (g *Generator) beginNeeds() {
 	rng := rand.New(source(g.cfg.Seed, streamNeeds, 0))
 	for i := range g.cfg.Needs.Count {

@@ -10,14 +10,13 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// never is later than any instant: a process that is over is due then.
+// never is later than any instant: when a process that has ended is due.
 const never = math.MaxFloat64
 
-// process is something that happens repeatedly: a schedule, the channels of one
-// firing, a person's session.
+// process is something that repeats: a schedule, the channels of one firing, a person's session.
 type process interface {
-	// run does what is due at an instant. It reports whether it filled in a job to
-	// emit, and when it is due again.
+	// run performs the step that is due at an instant. It reports whether it filled in a job to
+	// emit, and when the next step is due.
 	run(g *Generator, at float64, job *trace.Job) (emits bool, again float64)
 }
 
@@ -26,10 +25,9 @@ type process interface {
 type Generator struct {
 	cfg        Config
 	population []projectModel
-	// popular chooses the projects that people open, active the projects of
-	// single jobs.
+	// popular chooses the projects that people open, active the projects of single jobs.
 	popular, active chooser
-	// data is what jobs may need besides their projects, needed chooses it.
+	// data lists the data that jobs can need besides their projects' own; needed chooses from it.
 	data   []trace.Need
 	needed chooser
 
@@ -38,7 +36,7 @@ type Generator struct {
 	emitted           int
 }
 
-// New returns the generator of a workload, with its population drawn.
+// New draws the population of a workload and returns its generator.
 func New(cfg Config) (*Generator, error) {
 	var f settings.Faults
 	if cfg.Check(&f); f.Err() != nil {
@@ -63,8 +61,8 @@ func New(cfg Config) (*Generator, error) {
 	return g, nil
 }
 
-// beginSchedules draws projects until their schedules make the low jobs, and
-// lets sessions make all the others, so that the number of jobs is exact.
+// beginSchedules draws projects until their schedules make the low jobs. Sessions make the rest, so that
+// the number of jobs is exact.
 func (g *Generator) beginSchedules() (err error) {
 	high, number := int(float64(g.cfg.Jobs)*g.cfg.HighShare), 0
 	low := g.cfg.Jobs - high
@@ -76,7 +74,7 @@ func (g *Generator) beginSchedules() (err error) {
 			return low == 0
 		}
 		if fit := low / runs; fit < len(p.Channels) {
-			// The last project gets the channels that fit, if any.
+			// The last project keeps only as many channels as jobs are missing.
 			p.Channels = p.Channels[:max(1, fit)]
 			if fit == 0 {
 				return true
@@ -95,11 +93,11 @@ func (g *Generator) beginSchedules() (err error) {
 	return nil
 }
 
-// Jobs yields the jobs, once.
+// Jobs yields the jobs in order of time. It can be called once.
 func (g *Generator) Jobs(yield func(trace.Job) bool) {
 	var job trace.Job
 	for g.emitted < g.cfg.Len() {
-		// A process may begin others, but none that is due before itself.
+		// A process can start others, but none that is due before itself.
 		next := g.queue.Take()
 		job = trace.Job{}
 		emits, again := next.What.run(g, next.At, &job)

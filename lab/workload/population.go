@@ -20,12 +20,12 @@ const (
 	maxProjects = 1_000_000
 	// medianBytes is the median size of a project's data.
 	medianBytes, bytesSpread = 4e6, 2.0
-	// fetchRate is how many bytes one core-second fetches, and fetchSpread how much the
-	// rates of projects differ.
+	// fetchRate is the median number of bytes that are fetched per core-second, and fetchSpread
+	// the spread over projects.
 	fetchRate, fetchSpread = 25e6, 0.4
 
 	// medianChannels is the median number of a project's export channels, maxChannels
-	// the largest number; their logarithm correlates with that of the size.
+	// the largest number. channelsBySize is the correlation of its logarithm with that of the size.
 	medianChannels, channelsSpread = 3.0, 1.2
 	maxChannels                    = 400
 	channelsBySize                 = 0.3
@@ -43,25 +43,25 @@ const (
 	// no more of a large feed than of a small one.
 	medianView, viewBySize = 0.18, 0.85
 
-	// maxDemand is how many cores one project may keep busy on average. Nobody
+	// maxDemand bounds the cores that one project keeps busy on average. Nobody
 	// exports a huge feed to hundreds of channels every quarter of an hour: such
-	// a project runs less often, and then to fewer channels.
+	// a project gets a longer period, and then fewer channels.
 	maxDemand = 4
-	// popularitySpread is how much more people work on some projects than on others.
+	// popularitySpread is the spread of the number of sessions per project.
 	popularitySpread = 1.5
 )
 
-// projectModel is one project of the population. Only imports changes once it is drawn.
+// projectModel is one project of the population. After it was drawn, only imports changes.
 type projectModel struct {
 	ID trace.Project
 	// Bytes is the size of its data in a cache.
 	Bytes int64
-	// Load is the core-seconds to fetch the data, the FeedSource joblet.
+	// Load is the core-seconds of fetching the data, which is the FeedSource joblet.
 	Load float64
 	// Period is the time between two firings of its schedule, and Phase when
 	// the first is due, in seconds.
 	Period, Phase float64
-	// Channels are its export channels; a trace counts them from 1.
+	// Channels are its export channels.
 	Channels []channelModel
 	// Sets are its sets of shared rules.
 	Sets []setModel
@@ -69,15 +69,15 @@ type projectModel struct {
 	Popularity float64
 	// view is the core-seconds of a typical high job.
 	view float64
-	// imports is how often its data was replaced so far.
+	// imports counts how often its data was replaced.
 	imports int64
 }
 
 // channelModel is one export channel of a project.
 type channelModel struct {
-	// Set is the set of shared rules that comes first; the zero value is none.
+	// Set is the set of shared rules that runs before the operators; the zero value is none.
 	Set setModel
-	// Operators and Output are the usual core-seconds of those joblets.
+	// Operators and Output are the usual core-seconds of the joblets of these names.
 	Operators, Output float64
 }
 
@@ -88,7 +88,7 @@ type setModel struct {
 	Work float64
 }
 
-// work is the core-seconds of one firing when the data is cached.
+// work returns the core-seconds of one firing of the schedule when the data is cached.
 func (p *projectModel) work() float64 {
 	sum := 0.0
 	for _, c := range p.Channels {
@@ -100,7 +100,7 @@ func (p *projectModel) work() float64 {
 	return sum
 }
 
-// newPopulation draws projects until full says that the last one completes it.
+// newPopulation draws projects until full returns true for the last one.
 func newPopulation(cfg *Config, full func(*projectModel) bool) ([]projectModel, error) {
 	rng := rand.New(source(cfg.Seed, streamPopulation, 0))
 	var projects []projectModel
@@ -152,13 +152,13 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 	return p
 }
 
-// correlated draws a normal number that correlates with another one.
+// correlated draws a standard normal number that has the given correlation with another one.
 func correlated(rng *rand.Rand, with, correlation float64) float64 {
 	return correlation*with + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
 }
 
-// limit makes a project run less often, then on fewer channels, until it keeps
-// at most that many cores busy on average.
+// limit lengthens a project's period, then removes channels, until the project keeps
+// at most demand cores busy on average.
 func (p *projectModel) limit(demand float64) {
 	for p.work() > demand*p.Period && p.Period < day {
 		p.Period = slower(p.Period)

@@ -7,7 +7,7 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// period is the time between two firings and how many projects have it.
+// period is a time between two firings, and the share of the projects that have it.
 type period struct {
 	seconds, share float64
 }
@@ -18,7 +18,7 @@ func periods() [6]period {
 	return [...]period{{900, 0.08}, {1800, 0.07}, {3600, 0.30}, {4 * hour, 0.20}, {12 * hour, 0.10}, {day, 0.25}}
 }
 
-// slower is the next longer period, at most a day.
+// slower returns the next longer period, at most a day.
 func slower(p float64) float64 {
 	for _, longer := range periods() {
 		if longer.seconds > p {
@@ -28,21 +28,21 @@ func slower(p float64) float64 {
 	return day
 }
 
-// When projects run, and how fast their channels follow each other. Spreads are standard
+// When schedules fire, and how fast their jobs follow each other. Spreads are standard
 // deviations of logarithms, times are in seconds.
 const (
 	// roundShare is the share of projects that are due on the quarter of an hour.
 	roundShare = 0.3
-	// delay is the median time from the firing to the first job; the import runs in it.
+	// delay is the median time from the firing to the first job, in which the import runs.
 	delay, delaySpread = 20.0, 1.0
-	// pace is the median time from one channel's job to the next: worker servers limit it.
-	// maxWindow bounds the time for all channels.
+	// pace is the median time from one channel's job to the next one's, which the worker servers limit.
+	// maxWindow bounds the time from the first to the last.
 	pace, paceSpread = 8.0, 1.0
 	maxWindow        = 900.0
-	// imports is the chance that a firing imports new data. A firing of a schedule with a
-	// period of a day always does.
+	// imports is the probability that a firing imports new data. A schedule with a period of a
+	// day always does.
 	imports = 0.3
-	// jobSpread is how much two jobs of one channel differ.
+	// jobSpread is the spread of the work of one channel's jobs.
 	jobSpread = 0.3
 )
 
@@ -58,7 +58,7 @@ func drawPeriod(rng *rand.Rand) float64 {
 	return day
 }
 
-// drawPhase draws when a project with a period is due first.
+// drawPhase draws when a schedule of the given period fires first.
 func drawPhase(rng *rand.Rand, period float64) float64 {
 	phase := period * rng.Float64()
 	if rng.Float64() < roundShare {
@@ -67,8 +67,8 @@ func drawPhase(rng *rand.Rand, period float64) float64 {
 	return phase
 }
 
-// firings is a project's schedule from now on. It is a value: a copy goes on
-// independently, and gives the same firings.
+// firings is the remaining schedule of a project. It is a value: a copy is independent
+// and returns the same firings.
 type firings struct {
 	pcg    rand.PCG
 	due    float64
@@ -85,8 +85,8 @@ func newFirings(cfg *Config, number int, p *projectModel) firings {
 	return firings{pcg: *source(cfg.Seed, streamSchedules, number), due: p.Phase, period: p.Period}
 }
 
-// next returns the next firing before the end of the workload. In an hour with a
-// low weight, a schedule that is due does not always fire.
+// next returns the next firing before the end of the workload. In an hour of low
+// load, a schedule that is due does not always fire.
 func (f *firings) next(cfg *Config) (run firing, ok bool) {
 	rng := rand.New(&f.pcg)
 	for f.due < cfg.Duration {
@@ -101,7 +101,7 @@ func (f *firings) next(cfg *Config) (run firing, ok bool) {
 	return firing{}, false
 }
 
-// count is how many firings are left.
+// count returns the number of remaining firings.
 func (f firings) count(cfg *Config) int {
 	n := 0
 	for _, ok := f.next(cfg); ok; _, ok = f.next(cfg) {
@@ -110,7 +110,7 @@ func (f firings) count(cfg *Config) int {
 	return n
 }
 
-// schedule fires a project's channels time and again.
+// schedule is the process that fires a project's channels periodically.
 type schedule struct {
 	project int
 	firings firings
@@ -121,7 +121,7 @@ func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	if s.due.imports && !g.cfg.Static {
 		g.population[s.project].imports++
 	}
-	// However late the firing is, its window ends with the workload.
+	// Even a late firing ends within the workload.
 	left := g.cfg.Duration - at
 	late := min(logNormal(g.exports, delay, delaySpread), left/2)
 	channels := float64(len(g.population[s.project].Channels))
@@ -136,14 +136,14 @@ func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	return false, s.due.at
 }
 
-// export is one firing: a low job for each channel, spread over a window.
+// export is the process of one firing: a low job for each channel, spread over a window.
 type export struct {
 	project       int
 	channel       int
 	begin, window float64
 }
 
-// next is when the next channel's job is sent: somewhere in its part of the window.
+// next returns when the next channel's job is sent: a random time in the channel's part of the window.
 func (e *export) next(g *Generator) float64 {
 	channels := len(g.population[e.project].Channels)
 	return e.begin + e.window*(float64(e.channel)+g.exports.Float64())/float64(channels)

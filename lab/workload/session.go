@@ -8,33 +8,33 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// What people do. Spreads are standard deviations of logarithms, times are in seconds.
+// How people work. Spreads are standard deviations of logarithms, times are in seconds.
 const (
-	// sessionJobs is the median number of jobs that follow a session's prefetch,
+	// sessionJobs is the median number of jobs after a session's prefetch,
 	// maxSession the largest number.
 	sessionJobs, sessionSpread = 6.0, 1.0
 	maxSession                 = 200
 	// think is the median time between two jobs.
 	think, thinkSpread = 15.0, 1.0
-	// chained is the chance that a job after the first waits for the one before, which makes
-	// 15 % of all high jobs (the thesis, 7.4.7). It is due so soon after it: the web
-	// backend sends both.
+	// chained is the probability that a job after the first depends on the job before it. This makes
+	// 15 % of all high jobs dependent (the thesis, 7.4.7). A dependent job is due chainGap after
+	// the other one, because the web backend sends both.
 	chained, chainGap = 0.17, 0.2
-	// viewSpread is how much jobs on equal projects differ.
+	// viewSpread is the spread of the work of jobs on projects of the same size.
 	viewSpread = 1.6
 )
 
-// sessionSize draws how many jobs a session has, its prefetch included.
+// sessionSize draws the number of jobs of a session, its prefetch included.
 func sessionSize(rng *rand.Rand) int {
 	return 1 + min(max(1, int(logNormal(rng, sessionJobs, sessionSpread))), maxSession)
 }
 
-// arrivals begins sessions until they have made all high jobs.
+// arrivals is the process that starts sessions until they have made all high jobs.
 type arrivals struct {
 	times instants
 	curve curve
 	sizes *rand.Rand
-	// jobs is how many are left for the sessions to come.
+	// jobs is the number of jobs that no session has yet.
 	jobs int
 }
 
@@ -53,7 +53,7 @@ func newArrivals(cfg *Config, jobs int) *arrivals {
 	}
 }
 
-// next is when the next session begins; never if there are enough.
+// next returns when the next session starts, never after the last.
 func (a *arrivals) next() float64 {
 	share, ok := a.times.next()
 	if !ok {
@@ -69,12 +69,12 @@ func (a *arrivals) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	return false, a.next()
 }
 
-// session is one person at work on one project: a prefetch when it is opened,
-// then jobs with thinking time.
+// session is the process of one person who works on one project: a prefetch when the project
+// is opened, then jobs with pauses to think.
 type session struct {
 	project int
 	left    int
-	// line is the last job's line; 0 before the first job after the prefetch.
+	// line is the trace line of the last job, 0 before the first job after the prefetch.
 	line    trace.Line
 	opened  bool
 	chained bool
@@ -103,14 +103,14 @@ func (s *session) run(g *Generator, at float64, job *trace.Job) (bool, float64) 
 	return true, at + min(gap, (g.cfg.Duration-at)/float64(s.left+1))
 }
 
-// instants are uniform random shares, 0 to 1, in ascending order, drawn one by one.
+// instants draws uniform random numbers from 0 to 1 in ascending order, one by one.
 type instants struct {
 	rng  *rand.Rand
 	left int
 	last float64
 }
 
-// next draws the smallest of the n that are left: 1 - V^(1/n) of what remains.
+// next draws the smallest of the n remaining numbers: it lies 1 - V^(1/n) of the way from the last one to 1.
 func (i *instants) next() (share float64, ok bool) {
 	if i.left == 0 {
 		return 0, false

@@ -14,17 +14,17 @@ import (
 // The pattern sources: each project is a source that sends jobs at its own rate while it
 // is on, and none while it is off. Both times have Pareto tails, so that the sum of many
 // sources is bursty at every time scale (Willinger et al. 1997). There are no schedules,
-// channels, sessions or shared rules, and a job's work does not follow the size of its
-// project. The load is about that of the thesis's day with the same number of jobs.
+// channels, sessions or shared rules, and a job's work does not depend on the size of its
+// project. The load is about as high as on the thesis's day with the same number of jobs.
 const (
 	// sourceOn and sourceOff are the median times for which a source is on and off, in
-	// seconds, sourceIndex is that of their tails.
+	// seconds. sourceIndex is the tail index of both.
 	sourceOn, sourceOff, sourceIndex = 60.0, 240.0, 1.4
-	// sourceZipf is the exponent of the rates: while they are on, the source of rank r
-	// sends 1/r^sourceZipf times as many jobs as the first.
+	// sourceZipf is the exponent of the rates: while both are on, the source of rank r
+	// sends 1/r^sourceZipf times as many jobs as the source of rank 1.
 	sourceZipf = 0.8
 	// sourceWork is the median work of a job in core-seconds, and sourceBytes the median
-	// size of a project's data, with the indices of their tails.
+	// size of a project's data; each has its tail index.
 	sourceWork, sourceWorkIndex   = 0.4, 0.95
 	sourceBytes, sourceBytesIndex = 8e6, 0.9
 )
@@ -46,7 +46,8 @@ func sourceProject(rng *rand.Rand, rank int, maxBytes float64) projectModel {
 // span is a time for which a source is on.
 type span struct{ begin, length float64 }
 
-// drawSpans draws when a source is on, up to the end. It starts somewhere within a period.
+// drawSpans draws when a source is on, until end, and the sum of these times. The first period has
+// already started at 0.
 func drawSpans(rng *rand.Rand, end float64) (spans []span, sum float64) {
 	on, left := rng.Float64() < sourceOn/(sourceOn+sourceOff), rng.Float64()
 	for at := 0.0; at < end; on, left = !on, 1 {
@@ -64,7 +65,7 @@ func drawSpans(rng *rand.Rand, end float64) (spans []span, sum float64) {
 	return spans, sum
 }
 
-// sourceJobs sends the jobs of all sources.
+// sourceJobs is the process that sends the jobs of all sources.
 type sourceJobs struct {
 	rng  *rand.Rand
 	left []sourceJob // in order of time
@@ -75,7 +76,8 @@ type sourceJob struct {
 	project int
 }
 
-// beginSources draws for each job its source, by the jobs that each sends in the mean, and an instant at which that is on.
+// beginSources draws a source for each job, in proportion to the jobs that each sends on average, and a time at
+// which the source is on.
 func (g *Generator) beginSources() error {
 	rng := rand.New(source(g.cfg.Seed, streamSources, 0))
 	s := &sourceJobs{rng: rand.New(source(g.cfg.Seed, streamJobs, 0))}
