@@ -1,4 +1,4 @@
-// Package figures writes results as one static page: data as JSON, drawn by the library of the admin page. It has
+// Package figures writes results as a static HTML page that draws its JSON data with the admin page's library. It has
 // the figures of the thesis (4 to 15), and N. J. Turner's timelines and plots of key figures.
 package figures
 
@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Page is what the figures show. A negative number is unknown, and a gap.
+// Page is the data of the figures. A negative number is unknown, and drawn as a gap.
 type Page struct {
 	Title string `json:"title"`
 	Bars  []Bars `json:"bars"`
@@ -34,11 +34,11 @@ type Series struct {
 	Values []float64 `json:"values"`
 }
 
-// Run is one run, or one target, over time, in seconds from its beginning.
+// Run is the timeline of one run or target, in seconds since its start.
 type Run struct {
 	Name string `json:"name"`
 	Jobs Jobs   `json:"jobs"`
-	// Instants are when levels were looked at; Levels are those of each upstream: 1 takes all jobs, 0 none.
+	// Levels are the overload levels of each upstream at Instants: 1 admits all jobs, 0 none.
 	Instants []float64 `json:"instants"`
 	Levels   []Series  `json:"levels"`
 }
@@ -64,7 +64,7 @@ func (p *Page) WriteHTML(w io.Writer) error {
 	})
 }
 
-// Unknown is as many unknown values.
+// Unknown returns n unknown values.
 func Unknown(n int) []float64 {
 	values := make([]float64, n)
 	for i := range values {
@@ -73,13 +73,13 @@ func Unknown(n int) []float64 {
 	return values
 }
 
-// Quantities are the thesis's figures 4 to 9 and 11 to 13: means by priority, and percentiles for each priority.
+// Quantities returns the thesis's figures 4 to 9 and 11 to 13: means by priority, and percentiles for each priority.
 func Quantities(names []string, runs []stats.Run) (all []Bars) {
 	priorities := []selection.Priority{selection.High, selection.Low}
 	numbers := []struct {
 		quantity stats.Quantity
 		title    string
-		mean     int // the number of the thesis's figure; those of the percentiles follow
+		mean     int // number of the thesis's figure of means; its percentiles are the next two figures
 	}{{stats.Duration, "duration, s", 4}, {stats.Wait, "wait, s", 7}, {stats.Slowdown, "slowdown", 11}}
 	for _, q := range numbers {
 		bars := Bars{Title: fmt.Sprintf("Mean %s (thesis, figure %d)", q.title, q.mean), Groups: names}

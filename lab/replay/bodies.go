@@ -15,13 +15,13 @@ import (
 	"example.org/pilotfish/internal/logging"
 )
 
-// maxBody bounds a line of a file of bodies, in bytes.
+// maxBody bounds a line of a file of recorded bodies, in bytes.
 const maxBody = 1 << 30
 
-// Bodies are the requests that sidecars wrote because of log.bodies. They stay in their files until they are sent.
+// Bodies are the requests that sidecars recorded (log.bodies). They are read from their files only when they are sent.
 type Bodies struct {
 	files []*os.File
-	at    map[string][]Recording // by the job's identifier, in the order of the files
+	at    map[string][]Recording // by job identifier, in the order of the files
 }
 
 // Recording is the place of a recorded request.
@@ -31,7 +31,7 @@ type Recording struct {
 	length int
 }
 
-// OpenBodies reads where bodies are. Close the result.
+// OpenBodies reads the positions of the bodies in files. The caller must close the result.
 func OpenBodies(paths ...string) (b *Bodies, err error) {
 	b = &Bodies{at: map[string][]Recording{}}
 	for _, path := range paths {
@@ -57,7 +57,7 @@ func (b *Bodies) open(path string) error {
 		var body struct {
 			ID string `json:"id"`
 		}
-		if json.Unmarshal(line, &body) == nil && body.ID != "" { // a process that was killed leaves a part of a line
+		if json.Unmarshal(line, &body) == nil && body.ID != "" { // skip a line that is incomplete because the process was killed
 			b.at[body.ID] = append(b.at[body.ID], Recording{file, offset, len(line)})
 		}
 		if offset += int64(len(line)); err != nil {
@@ -74,7 +74,7 @@ func (p Recording) read() (body logging.Body, err error) {
 	return body, json.Unmarshal(line, &body)
 }
 
-// request is the recorded request, for a target.
+// request returns the recorded request, for a target.
 func (p Recording) request(ctx context.Context, target string) (*http.Request, error) {
 	body, err := p.read()
 	if err != nil {
@@ -101,8 +101,8 @@ func (b *Bodies) Close() (err error) {
 	return err
 }
 
-// Recordings are the recorded requests of jobs by their identifiers, which submitters can use more than once. kept are the
-// indices of the jobs that have one.
+// Recordings returns the recorded requests of jobs. ids are the jobs' identifiers, which need not be unique. kept are
+// the indices of the jobs that have a recording.
 func (b *Bodies) Recordings(ids []string) (all []Recording, kept []int) {
 	used := map[string]int{}
 	for i, id := range ids {

@@ -1,6 +1,6 @@
-// Package replay submits jobs to real sidecars, or to real upstreams, when they are due, and measures what submitters
-// see. It is an open loop: a job is sent when it is due, however late other responses are, so that slow upstreams do not slow
-// the load down. A header states what each job costs, for reference servers that trust it.
+// Package replay submits jobs to real sidecars or upstreams and measures them from the submitter's side. It is an open
+// loop: each job is sent when it is due, so that slow responses do not reduce the load. A header states the costs of
+// each job, for reference servers that trust it.
 package replay
 
 import (
@@ -19,52 +19,52 @@ import (
 // Config is one replay. Jobs and Targets are required.
 type Config struct {
 	Jobs []trace.Job
-	// Recordings are the requests of the jobs; without them, requests are made from the jobs.
+	// Recordings are the requests of the jobs; nil generates requests from the jobs.
 	Recordings []Recording
 	// Limit bounds the replay; 0 is an hour.
 	Limit time.Duration
-	// Targets are where jobs go, as http://host:port. A job's submitter chooses among them,
-	// as it does among simulated sidecars.
+	// Targets are URLs like http://host:port. A job's Submitter modulo their number is its
+	// target, as with simulated sidecars.
 	Targets []string
-	// Transport carries the jobs; nil keeps 256 connections to each target.
+	// Transport sends the jobs; nil is a transport that keeps up to 256 idle connections to each target.
 	Transport http.RoundTripper
 }
 
-// Result is how one job ended, as its submitter saw it. Times are in seconds. They count
-// from when the job was due, so that a replay that falls behind does not look fast.
+// Result is the result of one job from the submitter's side. Times are in seconds. They count
+// from when the job was due, so that a late replay does not look fast.
 type Result struct {
-	// Line is the job's, counted from 1.
+	// Line is the job's number, counted from 1.
 	Line trace.Line
 	Job  trace.Job
-	// Late is how long after it was due the job was sent.
+	// Late is how late the job was sent.
 	Late float64
-	// FirstByte is the time to the head of the response, LastByte that to its end; -1 without one.
+	// FirstByte is the time to the response's head, LastByte the time to its end; -1 without one.
 	FirstByte, LastByte float64
 	// Status and Header are the response's; 0 and nil without one.
 	Status int
 	Header http.Header
-	// Err is why there was no response, or not all of it; nil if all came.
+	// Err is why the response is missing or incomplete; nil if it is complete.
 	Err error
 }
 
-// OK reports whether the job was done.
+// OK reports whether the job succeeded.
 func (r *Result) OK() bool { return r.Err == nil && r.Status/100 == 2 }
 
-// player is one replay under way.
+// player is a running replay.
 type player struct {
 	Config
 	began time.Time
 	ended []chan struct{} // by job
 }
 
-// Run sends the jobs, and returns how they ended when all that were sent have ended. It
-// ends early when ctx ends, or at the limit; the error says which.
+// Run sends the jobs and returns when all have ended. If ctx is done or the limit is reached
+// before all jobs are sent, it returns the results so far, and an error with the reason.
 func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	cfg.Limit = cmp.Or(cfg.Limit, time.Hour)
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Limit, fmt.Errorf("replay: it is not over after %v", cfg.Limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Limit, fmt.Errorf("replay: not finished after %v", cfg.Limit))
 	defer cancel()
 	if cfg.Transport == nil {
-		transport := &http.Transport{ // of many submitters, who keep their connections
+		transport := &http.Transport{ // like many submitters that keep their connections
 			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, DisableCompression: true,
 			MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute,
 		}
@@ -92,7 +92,7 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	return results, nil
 }
 
-// play takes one job to its end.
+// play sends one job and waits for its end.
 func (p *player) play(ctx context.Context, i int) (r Result) {
 	defer close(p.ended[i])
 	r = Result{Line: trace.Line(i + 1), Job: p.Jobs[i], FirstByte: -1, LastByte: -1}
@@ -102,7 +102,7 @@ func (p *player) play(ctx context.Context, i int) (r Result) {
 		select {
 		case <-before:
 		default:
-			<-before // it is closed at the end of the replay, if not before
+			<-before // closed at the end of the replay at the latest
 			due = time.Now()
 		}
 	}

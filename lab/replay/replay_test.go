@@ -32,7 +32,7 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// replayed runs a replay to targets, and returns what came of each by line.
+// replayed runs a replay to targets and returns the results by line.
 func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, carry http.RoundTripper, targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
 	results := map[trace.Line]Result{}
@@ -43,7 +43,7 @@ func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, carry http.Ro
 	return results, err
 }
 
-// TestAgainstTheReferenceServer: jobs cost there what they say.
+// The reference server's execution times are the costs that the jobs state.
 func TestAgainstTheReferenceServer(t *testing.T) {
 	var mu sync.Mutex
 	executions := map[string]time.Duration{}
@@ -85,7 +85,7 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 	assert.Equal(t, map[trace.Line]bool{1: true, 2: true, 3: false, 4: false}, fetches)
 }
 
-// TestAfter: a job is sent when the one that it waits for has ended, and is due then.
+// A dependent job is due, and is sent, when the job that it depends on has ended.
 func TestAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -135,12 +135,12 @@ func TestEndings(t *testing.T) {
 	assert.False(t, one.OK(), "status %d", one.Status)
 }
 
-// transport carries a request by a function.
+// transport is a function as a RoundTripper.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What is never due is not sent, and what never ends is cut.
+// At the limit, jobs that are not due yet are not sent, and jobs that have not ended are aborted.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jobs := []trace.Job{{Project: "1"}, {Project: "1", After: 1}, {Project: "1", Offset: 1e6}}
@@ -149,7 +149,7 @@ func TestBounds(t *testing.T) {
 			return nil, r.Context().Err()
 		})
 		results, err := replayed(t, t.Context(), jobs, hangs, "http://localhost")
-		require.EqualError(t, err, "replay: it is not over after 1h0m0s")
+		require.EqualError(t, err, "replay: not finished after 1h0m0s")
 		require.Len(t, results, 2)
 		for _, r := range results {
 			require.ErrorIs(t, r.Err, context.DeadlineExceeded)

@@ -15,14 +15,14 @@ import (
 // object is JSON.
 type object = map[string]any
 
-// mark is a rule that costs almost nothing. Its text makes it unique.
+// mark returns a list of one rule that costs almost nothing. The text makes it unique.
 func mark(name, text string) []object {
 	set := object{"field": name, "action": "set", "value": object{"type": "static", "value": text}}
 	return []object{{"name": name, "actions": []object{set}}}
 }
 
-// content is the path and body of a job's request. Jobs that share rules send the same text for them. The rules of its
-// channel have a unique text.
+// content returns the path and the body of a job's request. Jobs with the same shared rules send equal shared rules.
+// The other rules are unique.
 func content(line trace.Line, job *trace.Job) (path string, content object) {
 	if len(job.Blocks) > 0 {
 		return "/v1/chat/completions", newPrompt(job)
@@ -35,7 +35,7 @@ func content(line trace.Line, job *trace.Job) (path string, content object) {
 	if t := job.Timeouts; t != (trace.Timeouts{}) {
 		content["timeouts"] = object{"queue_seconds": t.Queue, "evaluate_seconds": t.Evaluate, "stream_seconds": t.Stream}
 	}
-	if !job.Prefetch { // that applies no rules
+	if !job.Prefetch { // a prefetch applies no rules
 		content["operators"] = mark("channel", session)
 	}
 	if !job.Prefetch && job.SharedRules > 0 {
@@ -44,11 +44,11 @@ func content(line trace.Line, job *trace.Job) (path string, content object) {
 	return "/v1/jobs", content
 }
 
-// tokenBytes is the length of a token.
+// tokenBytes is the length of a token in bytes.
 const tokenBytes = 4
 
-// newPrompt is a chat completion request of OpenAI's API whose text is as long as the job's prompt. The texts of two jobs share
-// the prefix that their blocks share.
+// newPrompt returns a chat completion request of OpenAI's API with a text of the prompt's length. The texts of two jobs
+// have the same common prefix as their blocks.
 func newPrompt(job *trace.Job) object {
 	var text strings.Builder
 	for i, block := range job.Blocks {
@@ -61,7 +61,7 @@ func newPrompt(job *trace.Job) object {
 	}
 }
 
-// request is a job's HTTP request to a target.
+// request returns a job's HTTP request to a target.
 func request(ctx context.Context, target string, line trace.Line, job *trace.Job) (*http.Request, error) {
 	path, content := content(line, job)
 	text, err := json.Marshal(content, json.Deterministic(true))
@@ -72,7 +72,7 @@ func request(ctx context.Context, target string, line trace.Line, job *trace.Job
 	if err != nil {
 		return nil, fmt.Errorf("replay: line %d: %w", line, err)
 	}
-	r.GetBody = nil // without it the client does not retry by itself, which nobody would see
+	r.GetBody = nil // otherwise the client can retry on its own, which would not be counted
 	r.Header.Set("Content-Type", "application/json")
 	if job.Work() > 0 { // for a reference server that trusts it
 		r.Header.Set("X-Cost", fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v,bytes=%d", trace.Duration(job.Load),

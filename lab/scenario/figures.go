@@ -11,10 +11,10 @@ import (
 	"example.org/pilotfish/lab/stats"
 )
 
-// looks is how often the levels of upstreams are looked at in a run.
+// looks is how often the levels of upstreams are sampled in a run.
 const looks = 600
 
-// watch has a run's jobs and levels noted for the figures.
+// watch makes the simulator record jobs and levels for the figures.
 func (s *Scenario) watch(c *sim.Config, to *figures.Run) {
 	observe, index := c.Observe, map[string]int{}
 	c.Observe = func(job *sim.Result) {
@@ -39,7 +39,7 @@ func (s *Scenario) watch(c *sim.Config, to *figures.Run) {
 				to.Levels = append(to.Levels, figures.Series{Name: state.Address})
 			}
 			level := state.Level
-			if !state.Eligible && level >= 1 { // for another reason than its load
+			if !state.Eligible && level >= 1 { // not eligible for another reason than its load
 				level = 0
 			}
 			to.Levels[i].Values = append(to.Levels[i].Values, level)
@@ -47,7 +47,7 @@ func (s *Scenario) watch(c *sim.Config, to *figures.Run) {
 	}
 }
 
-// Page is the figures of the results: the bars of all seeds, and each run over time with its first seed.
+// Page returns the figures of the results: bars over all seeds, and timelines of each run with the first seed.
 func (r *Results) Page() *figures.Page {
 	page := &figures.Page{Title: r.scenario.name}
 	var names []string

@@ -15,8 +15,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Load reads a scenario file, and the published results that it names. The error joins all
-// that is wrong with the file, each with its place in it.
+// Load reads a scenario file and the published results that it names. The error lists all
+// mistakes in the file with their positions.
 func Load(path string) (*Scenario, error) {
 	d, err := cli.Open(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func Load(path string) (*Scenario, error) {
 	s := &Scenario{Seed: 1, Seeds: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	_, err = d.Decode(s, func(f *settings.Faults) {
 		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-		for i := range s.Runs { // now with what it has from the scenario
+		for i := range s.Runs { // decode again, with the scenario's values as defaults
 			o := overload.Default()
 			r := Run{Overload: o.Policy, Stalled: o.Stalled, Reset: o.Reset, Workload: s.Workload, Fleet: s.Fleet, Sidecars: s.Sidecars}
 			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
@@ -43,10 +43,10 @@ func Load(path string) (*Scenario, error) {
 	return s, s.published.read(file)
 }
 
-// maxPlayed is the largest number of runs, and of seeds, that makes sense; it bounds memory.
+// maxPlayed bounds the number of runs and of seeds, and so the memory.
 const maxPlayed = 1000
 
-// check refuses nonsense. It expects a complete scenario.
+// check adds invalid values to f. The scenario must be complete.
 func (s *Scenario) check(f *settings.Faults) {
 	f.Within("seeds", s.Seeds, 1, maxPlayed)
 	f.NotNegative("end", s.End)
@@ -55,7 +55,7 @@ func (s *Scenario) check(f *settings.Faults) {
 	s.Fleet.Check(f.In("fleet"))
 	s.Sidecars.Check(f.In("sidecars"))
 	if len(s.Runs) == 0 {
-		f.Add("runs", "there is no run")
+		f.Add("runs", "at least one run is required")
 	}
 	if len(s.Runs) > maxPlayed {
 		f.Add("runs", "%d runs are more than %d", len(s.Runs), maxPlayed)
@@ -71,11 +71,11 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 	case r.Name == "":
 		f.Add("name", "a name is required")
 	case slices.IndexFunc(s.Runs, func(other Run) bool { return other.Name == r.Name }) < i:
-		f.Add("name", "%q is there twice", r.Name)
+		f.Add("name", "%q is the name of two runs", r.Name)
 	}
 	f.OneOf("overload", r.Overload, rivals.AllDetection())
 	detection := r.detection()
-	detection.Policy = "none" // its key has another name here
+	detection.Policy = "none" // checked above under this file's name of the key
 	detection.Check(f)
 	f.OneOf("policy", r.Policy, rivals.All())
 	if r.IgnoreWait && r.Overload != "dagor" {
@@ -89,7 +89,7 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 			f.Add("times", "%s: %v: the policy expected has no such constant, or the factor is below 0", name, by)
 		}
 	}
-	// What the run has from the scenario was checked there.
+	// Values that the run inherits from the scenario were checked there.
 	if r.Workload != s.Workload {
 		r.Workload.Check(f.In("workload"))
 	}

@@ -107,8 +107,8 @@ runs:
 func TestScenarioFaults(t *testing.T) {
 	const run = "runs: [{name: a, policy: random}]\n"
 	for text, want := range map[string]string{
-		"":                    "s.yaml:1:1: runs: there is no run",
-		"runs: []":            "s.yaml:1:7: runs: there is no run",
+		"":                    "s.yaml:1:1: runs: at least one run is required",
+		"runs: []":            "s.yaml:1:7: runs: at least one run is required",
 		"runs: [":             "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
 		run + "run: 1":        "s.yaml:2:1: run: unknown key; did you mean runs?",
 		run + "seeds: -1":     "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
@@ -119,7 +119,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, workload, fleet, sidecars",
 
-		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
+		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is the name of two runs`,
 		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive, breakwater`,
 		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be a finite number above 0",
 		"runs: [{name: a, policy: random, times: {rank: 2}}]":          "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",

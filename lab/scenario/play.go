@@ -17,21 +17,21 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// trial is one run with one seed. What it holds does not grow with the number of its jobs.
+// trial is the result of one run with one seed. Its size does not grow with the number of jobs.
 type trial struct {
 	stats    stats.Run
 	counts   counts
-	variance []stats.Moments // of low jobs' waits: of all, then of those at each server
-	trend    *trend          // of bursts; nil is none
-	drawn    figures.Run     // empty unless it is to be drawn
+	variance []stats.Moments // of low jobs' waits: of all low jobs, then of those at each server
+	trend    *trend          // of bursts; nil for other patterns
+	drawn    figures.Run     // data of the figures; empty if there are none
 }
 
-// counts are the other numbers by which a trial is judged, by their names in the tables. The load is the core time
-// used, divided by the core time that the upstreams have until the last job ends.
+// counts are a trial's other numbers by their names in the tables. The load is the used core time divided by the
+// upstreams' core time until the last job ends.
 type counts map[string]float64
 
-// Play plays every run with every seed, several at a time, and calls ended after each with what
-// was played. The calls do not overlap. It stops at the first fault, and when ctx ends.
+// Play simulates every run with every seed, parallel trials at a time, and calls ended with a description after each.
+// The calls do not overlap. It stops at the first error, and when ctx is done.
 func (s *Scenario) Play(ctx context.Context, parallel int, ended func(string)) (*Results, error) {
 	results := &Results{scenario: s, trials: make([][]trial, len(s.Runs))}
 	group, within := errgroup.WithContext(ctx)
@@ -75,7 +75,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		return t, err
 	}
 	c.Source = g.Jobs
-	if plan, ok := c.Policy.(*rivals.Plan); ok { // it knows the day
+	if plan, ok := c.Policy.(*rivals.Plan); ok { // it knows all jobs in advance
 		all, err := workload.New(w)
 		if err != nil {
 			return t, err
@@ -92,7 +92,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 			n[name]++
 		}
 		t.trend.add(job)
-		if !job.Prefetch { // nobody waits for that
+		if !job.Prefetch { // nobody waits for a prefetch
 			t.stats.AddStalled(job.Priority, job.Wait.Seconds(), job.Run.Seconds(), job.Stalled.Seconds())
 			if job.Priority == selection.Low {
 				t.variance[0].Add(job.Wait.Seconds())
@@ -118,7 +118,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 	return t, nil
 }
 
-// setup is a run as the simulator takes it, without the jobs and what it observes.
+// setup returns the simulator's configuration of a run, without the jobs and the observers.
 func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 	c = sim.Config{Seed: seed, Fleet: r.Fleet, Sidecars: r.Sidecars, WarmUp: s.WarmUp, End: s.End}
 	if c.Policy, err = rivals.New(r.Policy); err != nil {
@@ -137,7 +137,7 @@ func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 	return c, nil
 }
 
-// detection is the run's settings of overload detection.
+// detection returns the run's settings of overload detection.
 func (r *Run) detection() overload.Settings {
 	s := overload.Default()
 	s.Policy, s.Stalled, s.Reset = r.Overload, r.Stalled, r.Reset

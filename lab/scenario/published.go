@@ -12,25 +12,26 @@ import (
 	"example.org/pilotfish/lab/stats"
 )
 
-// published is numbers that somebody published. Results are those of stats.Columns, by run, priority and quantity; variances
-// are of the waits of low jobs, of all and then of each server, by run; slopes are of the times to the first byte, by run.
+// published has published numbers. results are the values of stats.Columns by run, priority and quantity. variances
+// are by run: the variance of the waits of all low jobs, then of those at each server. slopes are the slopes of the times
+// to first byte by run.
 type published struct {
 	results, variances, slopes map[string][]float64
 }
 
-// of names a row of results.
+// of returns the name of a row of results.
 func of(run, priority string, q stats.Quantity) string {
 	return run + ", " + priority + ", " + string(q)
 }
 
-// read reads NAME-results.csv, NAME-wait-variance.csv and NAME-slopes.csv, of which there is at least one.
+// read reads NAME-results.csv, NAME-wait-variance.csv and NAME-slopes.csv. At least one of them must exist.
 func (p *published) read(name string) error {
 	absent := 0
 	for _, t := range []struct {
 		to      *map[string][]float64
 		file    string
-		words   int // before the numbers
-		numbers int // at least
+		words   int // columns of text
+		numbers int // minimum of the following columns of numbers
 	}{{&p.results, "-results.csv", 3, len(stats.Columns())}, {&p.variances, "-wait-variance.csv", 1, 2}, {&p.slopes, "-slopes.csv", 1, 1}} {
 		err := table(name+t.file, t.words, t.numbers, t.to)
 		if errors.Is(err, fs.ErrNotExist) && absent < 2 {
@@ -42,7 +43,7 @@ func (p *published) read(name string) error {
 	return nil
 }
 
-// table reads a file of rows of words and numbers, under a line of names.
+// table reads a CSV file with a header, and rows of words and numbers.
 func table(path string, words, numbers int, to *map[string][]float64) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package scenario reads a scenario file, plays it, and shows what comes of it: the jobs, the
-// upstreams, the sidecars before them, and the runs to compare.
+// Package scenario reads a scenario file, simulates its runs, and writes the results. A scenario
+// describes the jobs, the upstreams, the sidecars, and the runs to compare.
 package scenario
 
 import (
@@ -12,8 +12,8 @@ import (
 
 // Scenario is one YAML file.
 type Scenario struct {
-	name string // the file's
-	// Seed is the seed of the first trial of each run, and Seeds how many trials each run has: each takes the next seed.
+	name string // of the file, without its extension
+	// Seed is the seed of the first trial of each run, Seeds the number of trials. Each trial has the next seed.
 	Seed  uint64 `yaml:"seed"`
 	Seeds int    `yaml:"seeds"`
 
@@ -22,27 +22,27 @@ type Scenario struct {
 
 	Fleet    sim.Fleet    `yaml:"fleet"`
 	Sidecars sim.Sidecars `yaml:"sidecars"`
-	// End stops every run. Jobs that have not ended by then are not counted, as
-	// in the thesis (10.1). 0 plays until the last job ends.
+	// End stops every run. Jobs that have not ended by then do not count, as
+	// in the thesis (10.1). 0 simulates until the last job ends.
 	End time.Duration `yaml:"end"`
-	// WarmUp is left out: jobs that arrive before it is over, and what is counted of the upstreams until then.
+	// WarmUp is the time at the start that does not count: neither jobs that arrive in it nor counts of the upstreams.
 	WarmUp time.Duration `yaml:"warm_up"`
-	// Reference names published results to show beside ours: NAME-results.csv and NAME-wait-variance.csv. Its path
-	// is relative to the scenario's folder.
+	// Reference names published results to print next to ours, as in published.read. The path is relative to the
+	// scenario's folder.
 	Reference string `yaml:"reference"`
 	published published
-	// Runs are compared with the first.
+	// Runs are the runs; each is compared with the first one.
 	Runs []Run `yaml:"runs"`
-	// Drawn has the jobs and the upstreams of each run's first seed kept for figures.
+	// Drawn records the jobs and the upstreams of each run's first seed for figures.
 	Drawn bool `yaml:"-"`
 }
 
-// Run is one set-up that is compared with others. What it leaves open is the scenario's.
+// Run is one of the configurations to compare. Its default values are the scenario's.
 type Run struct {
-	Name string `yaml:"name"` // also that of the published row to show beside it
-	// Overload is the overload detection policy, Stalled its limit, in stalled
-	// joblets. Reset is the share of it that ends an overload. IgnoreWait makes stalled joblets
-	// the only input of dagor. The thesis has a Reset of 1, and ignores waits.
+	Name string `yaml:"name"` // also the name of the published row to print next to it
+	// Overload is the overload detection policy, Stalled its limit in stalled
+	// joblets. An overload ends below Reset times the limit. IgnoreWait makes stalled joblets
+	// the only input of dagor. The thesis uses a Reset of 1, and ignores waits.
 	Overload   string  `yaml:"overload"`
 	Stalled    float64 `yaml:"stalled"`
 	Reset      float64 `yaml:"reset"`
@@ -51,13 +51,13 @@ type Run struct {
 	Policy string             `yaml:"policy"`
 	Times  map[string]float64 `yaml:"times"`
 
-	// These replace keys of the scenario's, one by one.
+	// These override single keys of the scenario's sections.
 	Workload workload.Config `yaml:"workload"`
 	Fleet    sim.Fleet       `yaml:"fleet"`
 	Sidecars sim.Sidecars    `yaml:"sidecars"`
 }
 
-// constants are those of the policy expected that a run may multiply.
+// constants returns the constants of the policy expected that a run can multiply, by name.
 func constants(e *selection.Expected) map[string]*float64 {
 	return map[string]*float64{
 		"spare": &e.Spare, "fetch": &e.Fetch, "rank": &e.Rank, "crowding": &e.Crowding, "tail": &e.Tail,

@@ -10,13 +10,13 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Results are what came of a scenario.
+// Results are the results of a scenario.
 type Results struct {
 	scenario *Scenario
 	trials   [][]trial // by run and seed
 }
 
-// WriteText writes the runs, the thesis's tables, other counts, and the comparisons, seed by seed.
+// WriteText writes the runs, the thesis's tables, other counts, and the comparison of the runs.
 // Equal results give equal bytes.
 func (r *Results) WriteText(w io.Writer) error {
 	s := r.scenario
@@ -45,11 +45,11 @@ func (r *Results) WriteText(w io.Writer) error {
 	return err
 }
 
-// priorities are those of tables, in their order.
+// priorities is the order of the priorities in tables.
 var priorities = []selection.Priority{selection.High, selection.Low}
 
-// summaries are the thesis's table of a quantity. Below each row of ours stand the published row
-// and the ratio of ours to it, if there is one.
+// summaries returns the thesis's table of a quantity. Below a run's row are the published row, if there is one, and
+// the ratio.
 func (r *Results) summaries(q stats.Quantity) *stats.Grid {
 	g := &stats.Grid{Left: 1, Heads: [][]string{{string(q)}, {"run"}}}
 	for _, p := range priorities {
@@ -84,7 +84,7 @@ func (r *Results) summaries(q stats.Quantity) *stats.Grid {
 	return g
 }
 
-// number shows two decimal places, or two digits in all if it is too small for that. What is not finite is a dash.
+// number formats a number with two decimal places, or with two digits if it is below 0.005. NaN and infinity are dashes.
 func number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -95,7 +95,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// counts is the table of the other counts, in the mean over the seeds.
+// counts returns the table of the other counts: means over the seeds.
 func (r *Results) counts() *stats.Grid {
 	g := &stats.Grid{Left: 1, Heads: [][]string{{
 		"run", "jobs", "fetches per 1,000", "evictions", "retries", "expired", "overrun", "lost", "unserved", "left",
@@ -120,7 +120,7 @@ func (r *Results) counts() *stats.Grid {
 	return g
 }
 
-// ratios compare each run with the first, seed by seed. A table without a ratio is left out.
+// ratios returns tables that compare each run with the first, paired by seed. A table without a ratio is left out.
 func (r *Results) ratios() (grids []*stats.Grid) {
 	compare := func(title string, names []string, numbers func(*trial) []float64) {
 		title = "ratio to " + r.scenario.Runs[0].Name + ": " + title
@@ -151,7 +151,7 @@ func (r *Results) ratios() (grids []*stats.Grid) {
 			compare(string(q)+", "+p.String(), stats.Columns()[:5], func(t *trial) []float64 { return t.stats.Summary(p, q).Numbers() })
 		}
 	}
-	compare("what else was counted", []string{"fetches", "expired", "lost", "reports"}, func(t *trial) []float64 {
+	compare("other counts", []string{"fetches", "expired", "lost", "reports"}, func(t *trial) []float64 {
 		return []float64{t.counts["fetches"], t.counts["expired"], t.counts["lost"], t.counts["reports"]}
 	})
 	return grids

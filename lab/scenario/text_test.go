@@ -57,12 +57,12 @@ func TestText(t *testing.T) {
 	assert.Regexp(t, `\nb, reference +2\.00 +1\.00 +4\.00\nb / reference +2\.50 `, out)
 	assert.Regexp(t, `\nb +0 +0\.0 +0 +0 +0 +0 +1 +0 +0 +0\.500 +0\.00\n`, out)
 	assert.Regexp(t, `\nratio to a: wait_s, low\n.*\nb +2\.000 \[2\.000, 2\.000\] +3\.000 .*\nc +4\.000 `, out)
-	assert.Regexp(t, `\nratio to a: what else was counted\n.*\nb +2\.000 \[2\.000, 2\.000\] +- `, out)
+	assert.Regexp(t, `\nratio to a: other counts\n.*\nb +2\.000 \[2\.000, 2\.000\] +- `, out)
 	assert.NotContains(t, out, "ratio to a: wait_s, high", "a table without a ratio is left out")
 
 	r := sample()
 	r.trials[0][1].counts["fetches"] = 0
-	assert.NotContains(t, text(t, r), "what else was counted", "nothing is a multiple of 0")
+	assert.NotContains(t, text(t, r), "other counts", "nothing is a multiple of 0")
 	for v, want := range map[float64]string{0: "0.00", 0.004: "4.0e-03", 0.006: "0.01", 12.345: "12.35", math.Inf(1): "-"} {
 		assert.Equal(t, want, number(v))
 	}

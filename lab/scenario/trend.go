@@ -10,12 +10,12 @@ import (
 	"example.org/pilotfish/lab/workload"
 )
 
-// trend is how the times to the first byte change over the jobs of a workload of bursts: N. J. Turner's tables 1 to 4.
+// trend is the times to first byte over the jobs of a workload of bursts, for N. J. Turner's tables 1 to 4.
 type trend struct {
-	jobs []sim.Result // by number; those that were not observed are zero
+	jobs []sim.Result // by number; the zero value if a job was not observed
 }
 
-// maxTrend bounds the jobs that a trend keeps.
+// maxTrend bounds the number of jobs in a trend.
 const maxTrend = 10_000
 
 func newTrend(w *workload.Config) *trend {
@@ -31,9 +31,9 @@ func (t *trend) add(r *sim.Result) {
 	}
 }
 
-// found is what a trend says of the jobs: the slope of the times to the first byte, in seconds for each job, up to the first
-// job that was lost; how many jobs were lost, and in how many batches; and the times to the first byte of the last job before
-// the first batch, and of the first one after it. Partial is how many jobs have a part of their response.
+// found is the figures of a trend: the slope of the times to first byte up to the first lost job, in seconds per job;
+// the times to first byte of the first job and of the last one before a loss; the number of lost jobs and of batches of
+// consecutive lost jobs; the times to first byte before and after the first batch; and the number of partial responses.
 type found struct {
 	slope, first, last, before, after float64
 	lost, batches, partial            int
@@ -71,7 +71,7 @@ func (t *trend) find() (f found) {
 	return f
 }
 
-// slope is that of the line with the least squares.
+// slope returns the slope of the least-squares line.
 func slope(x, y []float64) float64 {
 	n := float64(len(x))
 	var sx, sy, xx, xy float64
@@ -84,7 +84,7 @@ func slope(x, y []float64) float64 {
 	return 0
 }
 
-// trends are those of the runs with bursts, of the first seed, beside the published slopes.
+// trends returns the table of the runs with bursts, with the first seed, next to the published slopes.
 func (r *Results) trends() *stats.Grid {
 	g := &stats.Grid{Left: 1, Heads: [][]string{
 		{"time to first byte, s", "slope", "reference", "of the", "of the last", "lost", "in", "partial", "before the", "after"},

@@ -7,11 +7,11 @@ import (
 	"example.org/pilotfish/lab/stats"
 )
 
-// shown is how many servers' variances are shown where nothing is published: the least, the middle and the largest.
+// shown is how many servers' variances are printed without published numbers: the smallest, the median and the largest.
 const shown = 3
 
-// variances are the thesis's table 6: of the waits of low jobs, of all and of those at each server, from the least to the
-// largest. Below a row stand the published row and the ratio to it, if there is one.
+// variances returns the thesis's table 6: the variance of the waits of all low jobs, and of those at each server in
+// ascending order. Below a row are the published row, if there is one, and the ratio.
 func (r *Results) variances() *stats.Grid {
 	servers := shown
 	for _, row := range r.scenario.published.variances {

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// dialects are the field names of other programs' JSON: a name by which the program is recognized, and pairs of our name
+// dialects are the field names of other programs' JSON: a name that identifies the program, and pairs of our name
 // and theirs.
 var dialects = []struct {
 	mark  string
@@ -26,20 +26,20 @@ var dialects = []struct {
 	{"project_id", [][2]string{{"key", "project_id"}}},
 }
 
-// units are the names of durations and their units in seconds.
+// units are the names of fields with a duration, and their units in seconds.
 var units = []struct {
 	name string
 	unit float64
 }{{"duration", 1}, {"duration_ms", 1e-3}, {"duration_us", 1e-6}, {"duration_ns", 1e-9}, {"duration_s", 1}}
 
-// starts and ends are the names of the time when a request came, and when its response ended.
+// starts and ends are the names of fields with the time when the request arrived, and when its response ended.
 var starts = []string{"startutc", "start_time", "time"}
 
 var ends = []string{"ended", "ts", "timestamp", "@timestamp", "msec", "time_iso8601", "time_local"}
 
 func (f fields) has(name string) bool { _, ok := f[name]; return ok }
 
-// first is the first of the names that has a value.
+// first returns the first of the names that has a value.
 func (f fields) first(names ...string) string {
 	if i := slices.IndexFunc(names, func(name string) bool { return f.value(name) != "" }); i >= 0 {
 		return names[i]
@@ -47,7 +47,7 @@ func (f fields) first(names ...string) string {
 	return ""
 }
 
-// renamed puts our names in place of a proxy's, unless the line has ours, too.
+// renamed replaces a proxy's names by ours, unless the line already has ours.
 func (f fields) renamed() fields {
 	for _, d := range dialects {
 		if !f.has(d.mark) {
@@ -63,7 +63,7 @@ func (f fields) renamed() fields {
 	return f
 }
 
-// duration is the name of the field with the duration, and start that of the one with a time.
+// duration returns the name of the field with the duration, start the name of the field with the time.
 func (f fields) duration() string {
 	for _, u := range units {
 		if f.has(u.name) {
@@ -75,11 +75,11 @@ func (f fields) duration() string {
 
 func (f fields) start() string { return f.first(slices.Concat(starts, ends)...) }
 
-// value is what a proxy knows: "-", null and what HAProxy writes in angle brackets are unknown. Of several attempts the
-// last counts.
+// value returns a field's value, "" if it is unknown: "-", null, or HAProxy's names in angle brackets. Of several
+// attempts, it returns the last one's.
 func (f fields) value(name string) string {
 	text := strings.TrimSpace(f[name])
-	if name == "upstream" || name == "hit" || strings.HasPrefix(name, "duration") { // nginx has spaces between attempts
+	if name == "upstream" || name == "hit" || strings.HasPrefix(name, "duration") { // nginx separates attempts by spaces
 		text = text[strings.LastIndexByte(text, ' ')+1:]
 	}
 	switch {
@@ -93,8 +93,8 @@ func (f fields) value(name string) string {
 	return text
 }
 
-// accessEntry reads a request of another proxy (lab/README.md has the names, and settings of HAProxy, nginx and Envoy).
-// Without a key it is load all the same.
+// accessEntry reads a request of another proxy (lab/README.md lists the names, and settings for HAProxy, nginx and Envoy).
+// A request without a key still counts as load.
 func accessEntry(f fields) (*entry, error) {
 	f.renamed()
 	name, unit := f.duration(), 1.0
@@ -135,8 +135,8 @@ func accessEntry(f fields) (*entry, error) {
 	return e, e.prioritize(f.value("priority"))
 }
 
-// parseDuration reads a number of units, with a comma for a point as spreadsheets write it, or a duration with a unit. HAProxy
-// writes a plus in front.
+// parseDuration reads a number of units, also with a decimal comma as in spreadsheets or with HAProxy's leading plus,
+// or a duration with its own unit.
 func parseDuration(text string, unit float64) (float64, error) {
 	n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	if err != nil {
@@ -146,7 +146,7 @@ func parseDuration(text string, unit float64) (float64, error) {
 	return n * unit, nil
 }
 
-// sumOf adds numbers; a negative one is unknown, and so is the sum then.
+// sumOf adds numbers. If one is unknown, which is negative, the sum is -1.
 func sumOf(texts ...string) string {
 	sum := 0.0
 	for _, text := range texts {
@@ -159,10 +159,10 @@ func sumOf(texts ...string) string {
 	return strconv.FormatFloat(sum, 'g', -1, 64)
 }
 
-// maxWhole is the largest number that is seconds, in the year 5138; a larger one is in a smaller unit.
+// maxWhole is the largest number that counts as seconds since 1970, in the year 5138; a larger one is in a smaller unit.
 const maxWhole = 1e11
 
-// layouts are forms of a time, with "T" before the time of day and without a space before the offset.
+// layouts are the accepted formats of a time, after instant has normalised "T" and the offset.
 var layouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07",
 	"02/Jan/2006:15:04:05Z0700", "02/Jan/2006:15:04:05", "02/Jan/2006:15:04:05Z07:00",
@@ -191,7 +191,7 @@ func instant(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%.40q is neither like 2026-01-05T09:00:00.123Z nor seconds since 1970", text)
 }
 
-// prioritize sets the priority that a log names, low if it names none.
+// prioritize sets the priority of a log; no priority is low.
 func (e *entry) prioritize(text string) error {
 	p, ok := selection.ParsePriority(text)
 	if !ok && text != "" {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// estimate sets the costs of jobs. A job whose run is not known, or that got no response, costs what its project's
-// jobs do, but no more than it took. If the upstream does not report fetches, a fetch takes as long as runs without
-// the cache exceed runs with it. If no job is known to have missed the cache, a fetch takes this many
-// seconds, or as long as a job, and that is returned.
+// estimate sets the costs of jobs. A job with an unknown execution time, or without a response, gets the usual cost of
+// its project's jobs, at most its duration. If the upstream does not report fetches, the time of a fetch is the
+// difference between execution times with a miss and with a hit. If no miss is known, it is fetch, or with 0 the
+// usual execution time; then estimate returns it as assumed.
 func estimate(all []entry, fetch float64) (assumed float64) {
 	projects, everywhere := observe(all), observed{}
 	for _, o := range projects {
@@ -42,13 +42,13 @@ func estimate(all []entry, fetch float64) (assumed float64) {
 	return assumed
 }
 
-// observed has the times of a project's jobs, or of all jobs, in seconds: runs without a fetch, runs with
-// one, and the fetches that upstreams reported.
+// observed has times of one project's jobs, or of all jobs, in seconds: execution times without a fetch, those with
+// one, and the fetch times that upstreams reported.
 type observed [3][]float64
 
 const warm, cold, reported = 0, 1, 2
 
-// observe gathers the runs that are known.
+// observe collects the known execution times by project.
 func observe(all []entry) map[Project]observed {
 	projects := map[Project]observed{}
 	for i := range all {
@@ -68,7 +68,7 @@ func observe(all []entry) map[Project]observed {
 	return projects
 }
 
-// costs are the usual ones of a project's jobs, in core-seconds.
+// costs are the usual costs of a project's jobs, in core-seconds.
 type costs struct{ load, operators float64 }
 
 func (o observed) costs(fallback costs) costs {

@@ -16,22 +16,22 @@ import (
 
 // decoder reads the entries of one log: pilotfish's own lines, JSON Lines, CSV, or a known text form.
 type decoder struct {
-	key     *regexp.Regexp // its first group is the key of a line without a field of that name; nil is none
-	columns []string       // of a CSV file, as soon as its head was read
+	key     *regexp.Regexp // its first group is the key of a line without a field "key"; nil is none
+	columns []string       // of a CSV file, after its header was read
 	comma   rune
 }
 
 const (
 	// maxBreaks bounds the line breaks in a quoted value of a CSV file.
 	maxBreaks = 20
-	// maxDepth bounds the objects in objects of a line.
+	// maxDepth bounds the nesting of a line's objects.
 	maxDepth = 4
 )
 
-// fields are the values of a line by their names in lower case. A value that is null is "".
+// fields are the values of a line by their names in lower case. null is "".
 type fields map[string]string
 
-// entry reads a line. A line that is not about a job has no entry. more returns the lines after it.
+// entry reads a line. It returns nil for a line that is not about a job. more reads the following lines.
 func (d *decoder) entry(line []byte, more func() ([]byte, error)) (*entry, error) {
 	text := bytes.TrimSpace(line)
 	switch {
@@ -45,7 +45,7 @@ func (d *decoder) entry(line []byte, more func() ([]byte, error)) (*entry, error
 	return d.object(text, maxDepth)
 }
 
-// head reads the names of a CSV file's columns, and reports whether the line has them.
+// head reads the header of a CSV file, and reports whether the line is one.
 func (d *decoder) head(text string) bool {
 	for _, comma := range ",;\t" {
 		if !strings.ContainsRune(text, comma) {
@@ -63,7 +63,7 @@ func (d *decoder) head(text string) bool {
 	return false
 }
 
-// fromNames are fields in which each name is its own value.
+// fromNames returns fields in which each name is its own value.
 func fromNames(names []string) fields {
 	f := fields{}
 	for _, name := range names {
@@ -72,7 +72,7 @@ func fromNames(names []string) fields {
 	return f.renamed()
 }
 
-// cells are the values of a CSV record.
+// cells returns the values of a CSV record.
 func cells(text string, comma rune) ([]string, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.TrimLeadingSpace, r.FieldsPerRecord = comma, comma != '\t', -1
@@ -82,13 +82,13 @@ func cells(text string, comma rune) ([]string, error) {
 	}
 	var bad *csv.ParseError
 	if errors.As(err, &bad) {
-		err = bad.Err // its line number is that of the record
+		err = bad.Err // its line number counts from the record
 	}
 	return values, err
 }
 
-// row reads a record of a CSV file. Where a quoted value has line breaks, it takes the lines after it, but only if
-// that makes a whole record: a stray quote costs one line.
+// row reads a record of a CSV file. If a quoted value has line breaks, the record includes the following lines. If
+// these do not complete the record, only the first line is lost, because of a stray quote.
 func (d *decoder) row(line []byte, more func() ([]byte, error)) (*entry, error) {
 	text := string(line)
 	for breaks := 0; strings.Count(text, `"`)%2 == 1 && breaks < maxBreaks; breaks++ {
@@ -109,14 +109,14 @@ func (d *decoder) row(line []byte, more func() ([]byte, error)) (*entry, error) 
 	for i, name := range d.columns {
 		f[name] = values[i]
 	}
-	if slices.EqualFunc(values, d.columns, strings.EqualFold) { // the head again, as of joined files
+	if slices.EqualFunc(values, d.columns, strings.EqualFold) { // the header again, as in concatenated files
 		return nil, nil
 	}
 	return d.access(f, text)
 }
 
-// object reads a line of JSON, or of a text form. It ignores text in front of a brace, where programs that
-// collect logs put times and names.
+// object reads a line of JSON or of a text form. It ignores text before the first brace, where log collectors
+// put times and names.
 func (d *decoder) object(text []byte, depth int) (*entry, error) {
 	if bytes.HasPrefix(text, []byte("[{")) {
 		return nil, errors.New("is a JSON array: write one object a line, as with jq -c '.[]'")
@@ -151,7 +151,7 @@ func (d *decoder) object(text []byte, depth int) (*entry, error) {
 	return d.access(f, string(text))
 }
 
-// access reads a request, whose key can be anywhere in the line.
+// access reads a request of another proxy. If no field is the key, the expression finds it in the line.
 func (d *decoder) access(f fields, line string) (*entry, error) {
 	if d.key != nil && !f.has("key") {
 		f["key"] = ""
@@ -162,8 +162,8 @@ func (d *decoder) access(f fields, line string) (*entry, error) {
 	return accessEntry(f)
 }
 
-// flatten adds the values of an object, and of objects in it by their own names if these are not taken. Of an array it
-// adds the first value.
+// flatten adds the values of an object and of its nested objects by their own names; the outer value wins. Of an array
+// it adds the first value.
 func (f fields) flatten(raw []byte, depth int) error {
 	var values map[string]jsontext.Value
 	if err := json.Unmarshal(raw, &values, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
@@ -195,19 +195,19 @@ func (f fields) flatten(raw []byte, depth int) error {
 	return nil
 }
 
-// scalar is the text of a value. A number keeps all its digits.
+// scalar returns a value as text. A number keeps all its digits.
 func scalar(v jsontext.Value) string {
 	switch v.Kind() {
 	case 'n':
 		return ""
 	case '"':
-		text, _ := jsontext.AppendUnquote(nil, v) // what is no UTF-8 is replaced
+		text, _ := jsontext.AppendUnquote(nil, v) // invalid UTF-8 is replaced
 		return string(text)
 	}
 	return string(v)
 }
 
-// inner is the line in an envelope of Docker, journald or a collector.
+// inner returns the original line if Docker, journald or a log collector wrapped it in an object.
 func (f fields) inner() string {
 	if f.renamed().duration() != "" {
 		return ""
@@ -220,7 +220,7 @@ var (
 	empty = regexp.MustCompile(`(:\s*)-?(\s*[,}])`)
 )
 
-// repaired is JSON with what proxies write outside of JSON: HAProxy's +12, nginx's empty values and \x22.
+// repaired makes valid JSON of proxies' almost-JSON: HAProxy's +12, nginx's empty values and \x22.
 func repaired(raw []byte) []byte {
 	raw = plus.ReplaceAll(raw, []byte("$1$2"))
 	raw = empty.ReplaceAll(raw, []byte("${1}null$2"))

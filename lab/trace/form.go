@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// forms are lines of text that proxies write by default. Their groups are named as fields.
+// forms match the text lines that proxies write by default. Their groups have the names of fields.
 var forms = []*regexp.Regexp{
 	// HAProxy's httplog, with the key as the first captured header
 	regexp.MustCompile(`\[(?P<time>\d+/\w+/\d{4}:[\d:.]+)\] \S+ [^/ ]+/(?P<upstream>\S+) (?:[-+]?\d+/){4}(?P<duration_ms>[-+]?\d+) (?:[^"{]*\{(?P<key>[^|}]*)[^"]*)?`),
@@ -19,7 +19,7 @@ var forms = []*regexp.Regexp{
 	regexp.MustCompile(`\[(?P<ended>\d+/\w+/\d{4}:[\d:]+ [-+]\d+)\] "(?:[^"\\]|\\.)*" \d+ \S+(?: "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*")?(?P<rest>.*)$`),
 }
 
-// formed are the fields of a line of text; nil if its form is not known.
+// formed returns the fields of a line of text; nil if its form is unknown.
 func formed(line string) fields {
 	for _, form := range forms {
 		if found := form.FindStringSubmatch(line); found != nil {
@@ -37,7 +37,7 @@ func formed(line string) fields {
 	return pairs(line)
 }
 
-// pairs are the fields of a line of name=value; nil if it has no duration.
+// pairs returns the fields of a line of name=value pairs; nil if it has no duration.
 func pairs(line string) fields {
 	f := fields{}
 	for _, found := range word.FindAllStringSubmatch(line, -1) {
@@ -59,10 +59,10 @@ var (
 	cached  = regexp.MustCompile(`^(?:HIT|MISS|EXPIRED|STALE|UPDATING|REVALIDATED|BYPASS)$`)
 )
 
-// added takes values that somebody added to a form: by their names, or else by what they look like. The first one
-// that looks like nothing known is the key; the first number with a point is the duration.
+// added adds the values that an operator appended to a standard form. A value without a name is recognised by its
+// shape. The first number with a point is the duration; the first value of unknown shape is the key.
 func (f fields) added(text string) {
-	some := "" // an address with another name than that of an upstream
+	some := "" // an address under a name that is not known as an upstream's
 	for _, found := range word.FindAllStringSubmatch(text, -1) {
 		name, value := strings.ToLower(found[1]), strings.Trim(found[2], `"`)
 		switch {

@@ -18,7 +18,7 @@ const maxLine = 1 << 20
 type lineReader struct {
 	file *os.File
 	in   *bufio.Reader
-	back [][]byte // lines to read again
+	back [][]byte // lines that next returns again
 	line []byte
 }
 
@@ -56,7 +56,7 @@ func openLines(path string) (*lineReader, error) {
 	return r, nil
 }
 
-// next returns a line without its end, which is valid until the next call. After errLong the next line can be read.
+// next returns a line without its line break. The line is valid until the next call. After errLong, reading can go on.
 func (r *lineReader) next() ([]byte, error) {
 	if len(r.back) > 0 {
 		line := r.back[0]

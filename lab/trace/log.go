@@ -15,47 +15,47 @@ import (
 )
 
 const (
-	// maxLogged bounds the jobs of logs, because all are in memory: about 1 GB.
+	// maxLogged bounds the number of jobs, which are all in memory: about 1 GB.
 	maxLogged = 2_000_000
-	// maxSpan bounds the time that is played.
+	// maxSpan bounds the time from the first to the last job.
 	maxSpan = 31 * 24 * time.Hour
-	// maxShown bounds how much of a line a note shows, in bytes.
+	// maxShown bounds the part of a line that a note quotes, in bytes.
 	maxShown = 120
 )
 
-// Logs are the jobs of access logs, in the order in which they arrived, the first one at 0.
+// Logs are the jobs of access logs in the order of their arrival. The first one arrives at 0.
 type Logs struct {
 	entries []entry
-	// Seen sums up how jobs were served, as far as the logs contain it.
+	// Seen summarises how jobs were served, as far as the logs contain it.
 	Seen Seen
-	// Notes list what was found in each log, and what could not be read.
+	// Notes list what each log contains, and what could not be read.
 	Notes []string
 }
 
-// entry is what a log says of one job.
+// entry is one job in a log.
 type entry struct {
 	arrived, ended time.Time
-	upstream       string // "" if it is not known
-	id, session    string // "" if they are not known
-	job            Job    // Offset and Submitter are filled in after all logs were read
+	upstream       string // "" if unknown
+	id, session    string // "" if unknown
+	job            Job    // Offset and Submitter are set after all logs were read
 
-	answered bool    // a response began, at an upstream that is named if any is
+	answered bool    // the job got a response from an upstream
 	end      float64 // in seconds after the arrival of the first job
 	took     float64 // from the job's arrival at the upstream to the end of the response, in seconds
 	most     float64 // took without the wait that the upstream reported
-	run      float64 // how long the job ran; 0 if that is not known
-	cold     bool    // the project was not cached there, as far as is known
-	known    bool    // whether it was cached is known
-	high     bool    // it is low only because no job is
+	run      float64 // execution time in seconds; 0 if unknown
+	cold     bool    // cache miss
+	known    bool    // hit or miss is known
+	high     bool    // its priority is high in the log, where no job is low
 
 	logged  time.Time // the time in the log, of the arrival or the end
-	whole   bool      // that is in whole seconds
-	partial bool      // the duration ends before the response does
+	whole   bool      // logged is in whole seconds
+	partial bool      // the duration does not include the whole response
 }
 
-// ReadLogs reads logs whole: pilotfish's own, or those of other proxies. Each is one submitter's; the jobs of a single
-// log are spread over submitters. It keeps at most this many jobs, of the time with most of them. The first group of
-// key is the key of lines without a field of that name; key can be nil.
+// ReadLogs reads access logs of pilotfish or of other proxies. Each log is one submitter's; the jobs of a single
+// log are spread over submitters. It keeps at most most jobs: those of the busiest period. The first group of
+// key finds the key in lines without a field of that name; key can be nil.
 func ReadLogs(most int, key *regexp.Regexp, paths ...string) (*Logs, error) {
 	logs := &Logs{}
 	var all []entry
@@ -95,8 +95,8 @@ func ReadLogs(most int, key *regexp.Regexp, paths ...string) (*Logs, error) {
 	return logs, nil
 }
 
-// busiest are the jobs of the time of at most maxSpan with most of them, but not more than most. So a
-// clock that was set to 1970 for a while costs only its own jobs.
+// busiest returns the jobs of the busiest period of at most maxSpan and at most most jobs. If a clock was set to
+// 1970 for some time, only the jobs of that time are lost.
 func busiest(all []entry, most int) []entry {
 	begin, end, first := 0, 0, 0
 	for i := range all {
@@ -110,10 +110,10 @@ func busiest(all []entry, most int) []entry {
 	return all[begin:end]
 }
 
-// Identified are the jobs as they came, with their identifiers. A job of a session that has had another one
-// which ended before it came waits for that one to end.
+// Identified returns the jobs in the order of arrival, with their identifiers. A job depends on the previous job of
+// its session if that one ended before this one arrived.
 func (l *Logs) Identified() (jobs []Job, ids []string) {
-	last := map[string]int{} // the latest job of a session
+	last := map[string]int{} // the latest job of each session
 	for i := range l.entries {
 		e := &l.entries[i]
 		if before, ok := last[e.session]; ok && e.session != "" && l.entries[before].end <= e.job.Offset {
@@ -128,10 +128,10 @@ func (l *Logs) Identified() (jobs []Job, ids []string) {
 	return jobs, ids
 }
 
-// Only are the jobs with these indices, which rise. A job that waits for one that is left out waits for what that one
-// waits for.
+// Only returns the jobs with the given ascending indices. A job that depends on a removed job depends on that job's
+// dependency instead.
 func Only(jobs []Job, kept []int) (some []Job) {
-	lines := make([]Line, len(jobs)+1) // the new line of each, or of the job that it waits for
+	lines := make([]Line, len(jobs)+1) // the new line of each job; of a removed one, the new line of its dependency
 	for i, n := 0, 0; i < len(jobs); i++ {
 		after := lines[jobs[i].After]
 		if lines[i+1] = after; n < len(kept) && kept[n] == i {
@@ -143,11 +143,11 @@ func Only(jobs []Job, kept []int) (some []Job) {
 	return some
 }
 
-// Span is the time from the first job's arrival to the last one's, in seconds.
+// Span returns the time from the first job's arrival to the last one's, in seconds.
 func (l *Logs) Span() float64 { return l.entries[len(l.entries)-1].job.Offset }
 
-// Shorten cuts pauses: times without a job that are longer than this many seconds count only as long as this. It returns
-// how many seconds were cut. Nothing happens in a pause, but to simulate one takes time.
+// Shorten shortens the periods without a job to at most pause seconds, because simulating them takes time although
+// nothing happens. It returns the number of removed seconds.
 func (l *Logs) Shorten(pause float64) (cut float64) {
 	latest := 0.0
 	for i := range l.entries {
@@ -161,8 +161,8 @@ func (l *Logs) Shorten(pause float64) (cut float64) {
 	return cut
 }
 
-// read reads the entries of one file, in the order of its lines, and notes which time it covers, and what it could not
-// read.
+// read reads the entries of one file in the order of its lines. It notes the time that they cover, and what it could
+// not read.
 func (l *Logs) read(path string, key *regexp.Regexp) (entries []entry, err error) {
 	lines, err := openLines(path)
 	if err != nil {
@@ -170,12 +170,12 @@ func (l *Logs) read(path string, key *regexp.Regexp) (entries []entry, err error
 	}
 	defer lines.file.Close()
 	decoder := &decoder{key: key}
-	var first error // what is wrong with a line
+	var first error // of the first unreadable line
 	n, bad, partial := 1, 0, 0
 	for ; ; n++ {
 		line, err := lines.next()
 		if err != nil && !errors.Is(err, errLong) {
-			if !errors.Is(err, io.EOF) { // a compressed file that was cut
+			if !errors.Is(err, io.EOF) { // a truncated compressed file
 				l.Notes = append(l.Notes, fmt.Sprintf("%s: %v after %d lines: the rest is missing", path, err, n-1))
 			}
 			break
@@ -225,7 +225,7 @@ func (l *Logs) read(path string, key *regexp.Regexp) (entries []entry, err error
 	return entries, nil
 }
 
-// spread moves the jobs of a log whose times are in whole seconds: those of one second come evenly during it.
+// spread distributes the jobs of each second evenly over it, if all times of a log are in whole seconds.
 func spread(entries []entry) {
 	if slices.ContainsFunc(entries, func(e entry) bool { return !e.whole }) {
 		return
@@ -243,7 +243,7 @@ func spread(entries []entry) {
 	}
 }
 
-// shown is the beginning of a line without what a terminal would obey.
+// shown returns the start of a line without control characters.
 func shown(line []byte) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

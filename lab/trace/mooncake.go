@@ -13,13 +13,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// BlockTokens is how many tokens of a prompt are a block.
+// BlockTokens is the number of tokens in a block of a prompt.
 const BlockTokens = 512
 
-// maxTokens bounds a prompt.
+// maxTokens bounds the length of a prompt.
 const maxTokens = 1 << 24
 
-// mooncakeLine is a request of the traces that Mooncake has published (FAST'25).
+// mooncakeLine is a request in Mooncake's traces (FAST'25).
 type mooncakeLine struct {
 	Timestamp float64 `json:"timestamp"` // ms
 	Input     int64   `json:"input_length"`
@@ -27,9 +27,9 @@ type mooncakeLine struct {
 	Blocks    []int64 `json:"hash_ids"`
 }
 
-// Prompts reads a trace of Mooncake's, which may be compressed. It is strict: an unknown field, a value that makes
-// no sense, or a request earlier than the one before it is an error. The submitter of a request is its chat: that in
-// which its deepest known block came first. The first block, which all may share, is no sign of that.
+// Prompts reads one of Mooncake's traces, plain or compressed with gzip. Unknown fields, values out of range and
+// requests out of order are errors. The submitter of a request is its chat: the chat in which the last known block
+// of the prompt appeared first. The first block does not count, because all chats can share it.
 func Prompts(path string) (jobs []Job, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func Prompts(path string) (jobs []Job, err error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	var chats []int64 // of the blocks
+	var chats []int64 // the chat of each block
 	before := 0.0
 	for lines := jsontext.NewDecoder(in); ; {
 		var m mooncakeLine
@@ -54,18 +54,18 @@ func Prompts(path string) (jobs []Job, err error) {
 		switch most := (m.Input + BlockTokens - 1) / BlockTokens; {
 		case err != nil:
 		case !(m.Timestamp >= before && m.Timestamp <= 1000*MaxSeconds):
-			err = fmt.Errorf("timestamp %v is not between that of the line before, %v, and %v", m.Timestamp, before, 1000*MaxSeconds)
+			err = fmt.Errorf("timestamp %v is not between the previous request's, %v, and %v", m.Timestamp, before, 1000*MaxSeconds)
 		case min(m.Input, m.Output) < 0 || max(m.Input, m.Output) > maxTokens:
-			err = fmt.Errorf("a length is not between 0 and %d", maxTokens)
+			err = fmt.Errorf("input_length or output_length is not between 0 and %d", maxTokens)
 		case int64(len(m.Blocks)) > most:
-			err = fmt.Errorf("hash_ids: %d blocks are more than %d", len(m.Blocks), most)
+			err = fmt.Errorf("hash_ids: %d blocks are more than input_length has: %d", len(m.Blocks), most)
 		}
 		for depth, b := range m.Blocks {
 			switch known := int64(len(chats)); {
 			case b == known:
 				chats = append(chats, chat)
 			case b < 0 || b > known:
-				err = cmp.Or(err, fmt.Errorf("hash_ids: the first new block has the number %d, not %d", b, known))
+				err = cmp.Or(err, fmt.Errorf("hash_ids: the next new block must be %d, not %d", known, b))
 			case depth > 0:
 				chat = chats[b]
 			}

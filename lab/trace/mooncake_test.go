@@ -21,11 +21,11 @@ func TestPrompts(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "request 1: EOF",
-		`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [0, 1]}`: "request 1: hash_ids: 2 blocks are more than 1",
+		`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [0, 1]}`: "request 1: hash_ids: 2 blocks are more than input_length has: 1",
 		`{"timestamp": 0, "input_length": 512, "output": 1, "hash_ids": [0]}`:           "unknown object member name",
 		`{"timestamp": 9, "input_length": 1}{"timestamp": 8, "input_length": 1}`:        "request 2: timestamp 8 is not between",
-		`{"timestamp": 0, "input_length": -1}`:                                          "request 1: a length is not between",
-		`{"input_length": 9, "hash_ids": [2]}`:                                          "request 1: hash_ids: the first new block has the number 2, not 0",
+		`{"timestamp": 0, "input_length": -1}`:                                          "request 1: input_length or output_length is not between",
+		`{"input_length": 9, "hash_ids": [2]}`:                                          "request 1: hash_ids: the next new block must be 0, not 2",
 	} {
 		_, err := Prompts(file(t, text))
 		assert.ErrorContains(t, err, want)

@@ -1,19 +1,18 @@
 package trace
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
 )
 
-// ownLine reports whether pilotfish wrote a line. Caddy and Traefik also write a message and a level.
+// ownLine reports whether pilotfish wrote a line. Caddy's and Traefik's lines also have a message and a level.
 func ownLine(f fields) bool {
 	return f["msg"] != "" && f["level"] != "" && !f.has("logger") && !f.has("startutc")
 }
 
-// jobLine is a job in pilotfish's own log, as far as it is needed here (docs/operate.md).
+// jobLine has the fields of a job in pilotfish's own log that are needed here (docs/operate.md).
 type jobLine struct {
 	Time     string  `json:"ts"`
 	Message  string  `json:"msg"`
@@ -34,7 +33,7 @@ type jobLine struct {
 	Total *float64 `json:"total_seconds"`
 }
 
-// ownEntry reads a line of pilotfish. A request that was refused before it was read as a job has no entry.
+// ownEntry reads a line of pilotfish's log. A request that was refused before its body was read has no entry.
 func ownEntry(raw []byte) (*entry, error) {
 	var l jobLine
 	if err := json.Unmarshal(raw, &l); err != nil {
@@ -48,7 +47,7 @@ func ownEntry(raw []byte) (*entry, error) {
 		return nil, fmt.Errorf("field ts: %w", err)
 	}
 	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
-		return nil, errors.New("field total_seconds: is missing, or makes no sense")
+		return nil, fmt.Errorf("field total_seconds: is missing, or not between 0 and %v", float64(MaxSeconds))
 	}
 	e := &entry{id: l.ID, session: l.Session, arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
 	if n := len(l.Attempts); n > 0 && e.answered {

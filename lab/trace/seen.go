@@ -6,22 +6,23 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Seen sums up how jobs were served, as far as logs contain it.
+// Seen summarises how jobs were served, as far as the logs contain it.
 type Seen struct {
-	Upstreams int     // that are named; 0 where none is
-	Hits, Hit int     // after the first tenth of the jobs: those that found their project cached, and those of which it is known
-	Keys      int     // projects
-	Duration  float64 // the mean of low jobs after the first tenth of the jobs, in seconds
+	Upstreams int     // number of upstreams in the logs; 0 if the logs do not name them
+	Hits, Hit int     // jobs with a cache hit, and jobs whose hit or miss is known, without the first tenth of all jobs
+	Keys      int     // number of projects
+	Duration  float64 // mean duration of low jobs in seconds, without the first tenth of all jobs
 
-	// Estimate adds how many jobs an upstream runs at one time, if they start by arrival, whether long
-	// runs at crowded upstreams contradict that (see crowding), the mean wait, the time of a fetch, if it had
-	// to be assumed, and how many jobs cost what the others of their project do.
+	// Estimate sets these. Cores is how many jobs an upstream runs at a time, assuming first come, first served. A positive
+	// Crowding contradicts that (see crowding). Wait is the mean wait. Fetch is the assumed time of a fetch, 0 if it was
+	// measured. Unlike counts the jobs whose cost was taken from other jobs of their project.
 	Cores                 int
 	Crowding, Wait, Fetch float64
 	Unlike                int
 }
 
-// see also marks jobs as not answered if they reached no upstream although the log names some, and as low if none is low.
+// see summarises entries. It also corrects them: a job without an upstream counts as not answered if the log names
+// upstreams, and all jobs count as low if none is low.
 func see(all []entry) (s Seen) {
 	none := !slices.ContainsFunc(all, func(e entry) bool { return e.job.Priority == selection.Low })
 	named, addresses := 0, 0
@@ -35,7 +36,7 @@ func see(all []entry) (s Seen) {
 	}
 	upstreams, keys, low := map[string]bool{}, map[Project]bool{}, 0.0
 	for i := range all {
-		if 2*addresses > named && !address.MatchString(all[i].upstream) { // the name of nginx's group: it reached none
+		if 2*addresses > named && !address.MatchString(all[i].upstream) { // nginx logs its group's name if it reached no upstream
 			all[i].upstream = ""
 		}
 		upstreams[all[i].upstream] = true

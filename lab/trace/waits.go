@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Waits that logs do not contain are estimated. An upstream that runs n jobs at one time, first come first served, starts
-// a job when it arrives, or when fewer than n of those that arrived before it are left.
+// Waits that are not in the logs are estimated. An upstream that runs n jobs at a time, first come, first served, starts
+// a job at its arrival, or when fewer than n of the jobs that arrived before it have not ended.
 
 const (
-	// Runs shorter than shortest are taken for unknown, and those shorter than equalRuns count as equal, in seconds.
+	// Execution times below shortest count as unknown, and those below equalRuns count as equal, in seconds.
 	shortest, equalRuns = 0.001, 0.01
-	// doubt is the share of jobs that are served before their turn, as high jobs are that the log does not mark.
+	// doubt is the assumed share of jobs that are served out of order, such as high jobs that the log does not mark.
 	doubt = 0.1
 )
 
-// Estimate returns the jobs with their costs, if an upstream, or all of them together where none is named, runs this many
-// jobs at one time; with 0, the number with which their runs are likeliest. If no job is known to have missed the cache, a
-// fetch takes this many seconds, or as long as a job.
+// Estimate returns the jobs with their costs, assuming that an upstream runs cores jobs at a time (all upstreams
+// together, if the logs do not name them). 0 means the most likely number. If no cache miss is known, fetch is the
+// assumed time of a fetch in seconds, and 0 means as long as a job.
 func (l *Logs) Estimate(cores int, fetch float64) (jobs []Job) {
 	all := l.entries
 	if l.Seen.Cores = cores; cores == 0 {
@@ -34,7 +34,7 @@ func (l *Logs) Estimate(cores int, fetch float64) (jobs []Job) {
 	return jobs
 }
 
-// likeliest is the number of cores that explains the runs best.
+// likeliest returns the number of cores with the highest likelihood.
 func likeliest(all []entry) (cores int) {
 	best := math.Inf(-1)
 	for n, waited := 1, true; waited; n += max(1, n/12) {
@@ -46,9 +46,9 @@ func likeliest(all []entry) (cores int) {
 	return cores
 }
 
-// byArrival sets how long jobs ran where they start in the order of their arrival, and reports whether one waited.
+// byArrival sets the execution times, assuming that jobs start in the order of arrival. It reports whether a job waited.
 func byArrival(all []entry, cores int) (waited bool) {
-	latest := map[string][]float64{} // ends, in their order
+	latest := map[string][]float64{} // the ends of the last jobs at each upstream, in ascending order
 	for i := range all {
 		e := &all[i]
 		if !e.answered {
@@ -73,8 +73,8 @@ func byArrival(all []entry, cores int) (waited bool) {
 	return waited
 }
 
-// likelihood is the logarithm of that of the runs. The runs of a project have a Laplace distribution on a logarithmic
-// scale, those with a fetch another one, and all have the same width.
+// likelihood returns the log-likelihood of the execution times. The logarithms of a project's execution times have a Laplace
+// distribution, with a different mean for those that include a fetch; the width is the same for all.
 func likelihood(all []entry) (sum float64) {
 	for i := range all {
 		if run := all[i].run; run > 0 {
@@ -96,10 +96,11 @@ func likelihood(all []entry) (sum float64) {
 	return sum - n*math.Log(max(equalRuns, width/free))
 }
 
-// doubtful removes the runs of jobs that ended before their turn, and of those that arrived while their project was
-// fetched: they waited for the fetch, but held no core. It returns the mean wait of the other jobs, and how many it removed.
+// doubtful removes the execution times of jobs that were served out of order, and of jobs that arrived during a fetch
+// of their project: they waited for the fetch without a core. It returns the mean wait of the other jobs, and how many
+// it removed.
 func doubtful(all []entry) (wait float64, unlike int) {
-	fetched := map[[2]string]float64{} // when a project's fetch at an upstream ended
+	fetched := map[[2]string]float64{} // the end of a project's fetch at an upstream
 	for i := range all {
 		e, at := &all[i], [2]string{all[i].upstream, string(all[i].job.Project)}
 		switch e.run = min(e.run, e.most); {
@@ -115,9 +116,9 @@ func doubtful(all []entry) (wait float64, unlike int) {
 	return wait / float64(max(1, len(all)-unlike)), unlike
 }
 
-// crowding is by how much longer jobs ran at an upstream that had many others than at one that had few: the difference of
-// the mean logarithms, less three standard errors. It is above 0 if an upstream runs fewer jobs at one time than
-// assumed, or lets later jobs overtake.
+// crowding compares execution times at upstreams that had many other jobs with those at upstreams that had few: the
+// difference of the mean logarithms, minus three standard errors. It is positive if an upstream runs fewer jobs at a
+// time than assumed, or does not start jobs in the order of arrival.
 func crowding(all []entry) float64 {
 	type run struct {
 		others int
