@@ -32,7 +32,7 @@ release: ## Build the release of the last commit into dist/, archives, packages 
 	./tools/release/build dist $(VERSION)
 
 # Tests of the laboratory that build programs or simulate for many seconds. Only make quick leaves them out.
-SLOW := ^Test(Race|Smoke|EnvoyAndPilotfishAreOnePeer|WhatAnOrderCouldDo|PromptsThroughASidecar|AdviceForModeOneHolds|JudgementsAreOfTheirHash|TheThesissDay|WhatifIsNearTheTruth|WhatifIsRightOrUnsure)$$
+SLOW := ^Test(Race|Smoke|EnvoyAndPilotfishAreOnePeer|RaceByQueueOrder|PromptsThroughASidecar|AdviceForModeOneHolds|JudgementsAreOfTheirHash|TheThesissDay|WhatifOnSimulatedLogs|WhatifIsRightOrUnsure)$$
 
 quick: ## Run all but the laboratory's slow tests: two minutes from cold on two cores, seconds after a small change.
 	$(GO) test ./...

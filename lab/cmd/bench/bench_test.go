@@ -34,7 +34,7 @@ func built(t *testing.T) string {
 	return path
 }
 
-// TestMain is wrk, too, which need not be installed: it submits each job once.
+// TestMain is also a replacement of wrk, which need not be installed: it submits each job once.
 func TestMain(m *testing.M) {
 	file := os.Getenv("BODIES")
 	if file == "" {
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// Every scenario runs, in small, and every figure is there. How large it is does not matter.
+// A short run of every scenario prints every figure.
 func TestSmoke(t *testing.T) {
 	pilotfish, path := built(t), t.TempDir()
 	self, err := os.Executable()
@@ -98,11 +98,11 @@ func TestRace(t *testing.T) {
 	const times, fetches, lost = ` +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+`, ` +[1-9][0-9.]*`, ` +0\.00`
 	assert.Regexp(t, `\npilotfish, one sidecar`+times+fetches+lost, stdout.String())
 	assert.Regexp(t, `\npilotfish, three sidecars`+times+fetches+lost, stdout.String())
-	assert.Regexp(t, `\npilotfish, no order told`+times+fetches+lost, stdout.String())
+	assert.Regexp(t, `\npilotfish, no Job-Expected`+times+fetches+lost, stdout.String())
 }
 
-// Who refuses jobs does not look quick.
-func TestALostJobWaitedAsLongAsItMay(t *testing.T) {
+// An entrant that refuses jobs does not look fast: a lost job counts as having waited until its timeout.
+func TestLostJobsCountTheirTimeout(t *testing.T) {
 	nobody, err := loopback.Reserve()
 	require.NoError(t, err)
 	jobs := []trace.Job{{Project: "1", Operators: 1, Timeouts: trace.Timeouts{Queue: 240}}}
@@ -112,11 +112,11 @@ func TestALostJobWaitedAsLongAsItMay(t *testing.T) {
 	assert.Equal(t, []figure{{"fetches per 1,000", 0}, {"lost per 1,000", 1000}}, f[5:7])
 }
 
-func TestWhatIsNotInstalledIsNamed(t *testing.T) {
+func TestMissingProgramsAreListed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	others := []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, Lua + ring hash", "Envoy, least_request"}
 	for command, own := range map[string][]string{
-		"race --rounds 0 --root ../../..": {"pilotfish, one sidecar", threeSidecars, untold}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk", "HAProxy, hash on body, log"},
+		"race --rounds 0 --root ../../..": {"pilotfish, one sidecar", threeSidecars, noHeader}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk", "HAProxy, hash on body, log"},
 	} {
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields(command), "--envoy", "nowhere", "--pilotfish", "nowhere")
@@ -127,13 +127,13 @@ func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	}
 }
 
-func TestNamed(t *testing.T) {
+func TestNameFilter(t *testing.T) {
 	assert.True(t, named("4 KB jobs, 32 connections", nil))
 	assert.True(t, named("4 KB jobs, 32 connections", []string{"none", "4 KB"}))
 	assert.False(t, named("64 KB jobs, 32 connections", []string{"4 KB"}))
 }
 
-// What a peer costs and adds is compared within a round.
+// CPU time and added latency are compared within a round.
 func TestCostsAreComparedWithinARound(t *testing.T) {
 	got := map[string][]figure{direct: {{latency, 5}}, "new": {{cpuPerJob, 30}, {latency, 25}}, "old": {{cpuPerJob, 40}}}
 	assert.Equal(t, []figure{{cpuPerJob, 30}, {"added p50 us", 20}}, beside(got, "new", "new"))
@@ -148,7 +148,7 @@ func TestCostsAreComparedWithinARound(t *testing.T) {
 	assert.Contains(t, out.String(), "jobs                   x\nold   3.00 (1.00 to 200)\n")
 }
 
-// Bodies have the size that they should have, are jobs, and end with their project.
+// Bodies have the required size, are valid jobs, and end with their project.
 func TestBodies(t *testing.T) {
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
 		all := bodies(&scenario{body: size, deep: size == 4<<10})
@@ -165,11 +165,11 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// An Envoy and its pilotfish are one peer: they start in turn, count together, and end.
+// An Envoy and its pilotfish are one peer: they start one after the other, their figures are added, and both are stopped.
 func TestEnvoyAndPilotfishAreOnePeer(t *testing.T) {
 	dir, pilotfish := t.TempDir(), built(t)
 	envoy := filepath.Join(dir, "envoy")
-	// It stands for Envoy where that would listen.
+	// A pilotfish at Envoy's address replaces Envoy.
 	require.NoError(t, os.WriteFile(envoy, []byte(`#!/bin/sh
 for config; do :; done
 test -S `+dir+`/mesh.sock && grep -q "path: `+dir+`/mesh.sock" "$config" || exit 1
@@ -193,10 +193,10 @@ exec `+pilotfish+` serve --admin 127.0.0.1:0 --upstream 127.0.0.1:1 --listen 127
 		assert.Zero(t, programs)
 		return
 	}
-	t.Fatal("there is none")
+	t.Fatal("no such peer")
 }
 
-// A ratio is of one round, over the least of the others.
+// A ratio is pilotfish's figure divided by the best peer's figure of the same round.
 func TestRatiosOfARace(t *testing.T) {
 	r := &results{}
 	for _, round := range [][]float64{{2, 10, 4}, {3, 6, 12}} {
@@ -208,9 +208,9 @@ func TestRatiosOfARace(t *testing.T) {
 		r.tables[0].ratios())
 }
 
-// What an order of the servers' queues could do in a race, at the same places: where they go by arrival, and where they
-// know how long jobs take. HAProxy's servers go by arrival.
-func TestWhatAnOrderCouldDo(t *testing.T) {
+// Simulates a race with first-come-first-served servers, and with servers that know all durations, to show how much of
+// the gain is due to the servers' order. HAProxy's servers are first come, first served.
+func TestRaceByQueueOrder(t *testing.T) {
 	c := raceCommand{length: 210 * time.Second, jobs: 1400}
 	for i := range 3 {
 		var sums [3]judge.Outcome

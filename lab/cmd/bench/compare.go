@@ -21,15 +21,14 @@ type compareCommand struct {
 	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
 	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
 
-	waiting  int      // jobs that wait at one time
-	dir, wrk string   // paths of files, and of the program
-	stubs    *stubs   // of a round
-	bodies   [][]byte // of a scenario
+	waiting  int      // number of waiting jobs in the memory scenario
+	dir, wrk string   // paths of the temporary folder and of wrk
+	stubs    *stubs   // the round's upstreams
+	bodies   [][]byte // the scenario's
 }
 
-// Run measures in rounds: within a round, every scenario of every peer once,
-// each round beginning with another peer. So what else the machine does
-// falls on all of them.
+// Run measures in rounds: in each round, every scenario of every peer once, starting
+// with a different peer. So other load on the machine affects all peers.
 func (c *compareCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
@@ -62,7 +61,7 @@ func (c *compareCommand) Run(console cli.Console) error {
 	return r.WriteText(console.Out)
 }
 
-// present are the peers that are wanted and installed; the others are named as missing.
+// present returns the peers that are wanted and installed, and reports the wanted others as missing.
 func (r *results) present(all []peer, wanted []string) (there []peer) {
 	for _, p := range all {
 		switch {
@@ -76,13 +75,13 @@ func (r *results) present(all []peer, wanted []string) (there []peer) {
 	return there
 }
 
-// named reports whether a name contains one of the texts from the beginning of a word on, if
-// there are any: 4 KB is not in 64 KB.
+// named reports whether there are no texts, or one of them starts at a word of the name: "4 KB" does not
+// match "64 KB".
 func named(name string, texts []string) bool {
 	return len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(" "+name, " "+t) })
 }
 
-// round measures a scenario of all peers once, before upstreams of its own.
+// round measures a scenario of all peers once, with new upstreams.
 func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r *results) (err error) {
 	if c.stubs, err = startStubs(s.upstreams); err != nil {
 		return err
@@ -94,7 +93,7 @@ func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r
 	got := map[string][]figure{}
 	if !s.waits {
 		if got[direct], err = c.underLoad(ctx, s, nil, c.stubs.addresses[0]); err != nil {
-			r.add(s.name, direct, nil, err) // other rounds count
+			r.add(s.name, direct, nil, err) // other rounds can succeed
 			return context.Cause(ctx)
 		}
 	}
@@ -131,20 +130,20 @@ func (c *compareCommand) one(ctx context.Context, s *scenario, p *peer) ([]figur
 	}
 	figures, err := measure(ctx, s, proxy, address)
 	if err != nil {
-		err = fmt.Errorf("%w; the proxy said: %s", err, proxy.said())
+		err = fmt.Errorf("%w; the proxy's output: %s", err, proxy.said())
 	}
 	return figures, err
 }
 
 const (
-	direct    = "no proxy" // times are compared with it
+	direct    = "no proxy" // the row that latencies are compared with
 	latency   = "p50 us"
 	cpuPerJob = "cpu us/job"
 )
 
-// beside are a peer's figures of a round, with the time that it adds to that without a proxy, and the
-// subject's processor time as a multiple of its own. That is taken within a round, because what
-// else the machine does changes from round to round.
+// beside returns a peer's figures of a round. It adds the difference to the latency without a proxy, and the ratio
+// of the subject's CPU time to the peer's. Both are calculated within a round, because other load on the machine
+// changes from round to round.
 func beside(got map[string][]figure, peer, subject string) (all []figure) {
 	value := func(of, name string) float64 {
 		at := slices.IndexFunc(got[of], func(f figure) bool { return f.name == name })

@@ -1,9 +1,7 @@
 //go:build linux
 
-// Command bench measures what pilotfish costs beside what a user would run
-// instead: CPU time of the proxy for each job, time added to an answer, and memory;
-// and how long jobs wait behind each.
-// Everything runs on loopback, for a bounded time.
+// Command bench compares pilotfish with the proxies that a user would run instead: CPU time per job, added
+// latency, memory, and how long jobs wait. Everything runs on loopback, for a bounded time.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// prepared sends a body of the scenario instead of the one that a replay makes of its job.
+// prepared replaces the body that package replay makes of a job by one of the scenario's.
 type prepared struct {
 	*http.Transport
 	path   string
@@ -29,7 +29,7 @@ func (p *prepared) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.Transport.RoundTrip(r)
 }
 
-// paced submits jobs at the scenario's rate, however late responses are. Times count from when a job was due.
+// paced submits jobs at the scenario's rate in an open loop. Latencies count from when a job was due.
 func (c *compareCommand) paced(ctx context.Context, address string, s *scenario, d time.Duration) (load, error) {
 	jobs := make([]trace.Job, int(float64(s.rate)*d.Seconds()))
 	for i := range jobs {

@@ -21,50 +21,50 @@ import (
 	"example.org/pilotfish/test/loopback"
 )
 
-// peer is a way to the upstreams: pilotfish, or what a user would run instead.
+// peer is a proxy to measure: pilotfish, or what a user would run instead.
 type peer struct {
 	name   string
 	needs  string // what to install
-	byBody bool   // it reads the project out of the body
-	logs   bool   // it writes a line for each job
-	steps  []step // its programs, in the order in which they start
+	byBody bool   // it reads the project from the body
+	logs   bool   // it writes a log line for each job
+	steps  []step // its programs, in the order of their start
 }
 
 // step is one program of a peer.
 type step struct {
-	program string   // its path; "" when it is not installed
+	program string   // its path; "" if it is not installed
 	config  string   // the template of its configuration
-	args    []string // before the path of the configuration
-	socket  bool     // it is ready when the socket of the mesh accepts connections
+	args    []string // arguments before the path of the configuration
+	socket  bool     // it is ready when the mesh's socket accepts connections, not its port
 }
 
-// installed reports whether all of its programs are there.
+// installed reports whether all of its programs are installed.
 func (p *peer) installed() bool {
 	return !slices.ContainsFunc(p.steps, func(s step) bool { return s.program == "" })
 }
 
-// setting is what a peer's configuration depends on.
+// setting is the input of the templates of peers' configurations.
 type setting struct {
-	Dir       string // for its files
+	Dir       string // folder for its files
 	Listen    string
 	Upstreams []string
-	Buffer    int  // bytes that hold a request with its body
+	Buffer    int  // size of a buffer for a request with its body, in bytes
 	ByBody    bool // choose by the project in the body
-	Logs      bool // write a line for each job to a file
-	Untold    bool // upstreams are not told how long jobs usually take
-	Files     int  // that it may open
+	Logs      bool // write a log line for each job to a file
+	NoHeader  bool // do not send Job-Expected
+	Files     int  // limit of open files
 }
 
-// Connections is how many jobs a proxy can have at one time, with two connections each.
+// Connections is the number of jobs that a proxy can have at a time, with two connections each.
 func (s setting) Connections() int { return s.Files/2 - 500 }
 
-// openFiles raises the limit of open files as far as it may be, and returns it.
-// The programs that bench starts inherit it.
+// openFiles raises the limit of open files as far as the system permits, and returns it.
+// The programs that bench starts inherit the limit.
 func openFiles() int {
 	var limit syscall.Rlimit
 	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
 	limit.Cur = min(limit.Max, 40_000)
-	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // up to the bound that the system sets, it is allowed
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // it is always permitted up to limit.Max
 	return int(limit.Cur)
 }
 
@@ -74,10 +74,10 @@ func (setting) Port(address string) (string, error) {
 	return port, err
 }
 
-// meshName is an Envoy that asks a pilotfish on the same machine (docs/mesh.md).
+// meshName is an Envoy whose external processor is a pilotfish on the same machine (docs/mesh.md).
 const meshName = "Envoy, ext_proc"
 
-// peers are all rows of the tables. pilotfish are the binaries to measure, each as NAME=PATH.
+// peers returns all peers. pilotfish lists the binaries to measure, each as NAME=PATH.
 func peers(envoy string, pilotfish []string) (all []peer) {
 	for _, named := range pilotfish {
 		all = append(all, pilotfishPeer(named))
@@ -105,13 +105,13 @@ func peers(envoy string, pilotfish []string) (all []peer) {
 	)
 }
 
-// pilotfishPeer is a pilotfish, given as NAME=PATH.
+// pilotfishPeer returns a pilotfish, given as NAME=PATH.
 func pilotfishPeer(named string) peer {
 	name, path, _ := strings.Cut(named, "=")
 	return peer{name, "make build", true, true, []step{{installed(path), "pilotfish.yaml", []string{"serve", "--config"}, false}}}
 }
 
-// installed is the path of a program, "" if it is not there.
+// installed returns the path of a program, "" if it is not installed.
 func installed(name string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -126,8 +126,8 @@ func installed(name string) string {
 //go:embed config
 var configs embed.FS
 
-// start starts the peer, and waits until it accepts connections. body is the size of the
-// largest job.
+// start starts the peer and waits until it accepts connections. body is the size of the
+// largest job in bytes.
 func (p *peer) start(ctx context.Context, s setting, body int) (_ *proxy, address string, err error) {
 	s.Buffer, s.ByBody, s.Logs, s.Files = max(16<<10, body+8<<10), p.byBody, p.logs, openFiles()
 	if s.Listen, err = loopback.Reserve(); err != nil {
@@ -137,7 +137,7 @@ func (p *peer) start(ctx context.Context, s setting, body int) (_ *proxy, addres
 	all := &proxy{output: filepath.Join(s.Dir, "output"), cancel: cancel}
 	socket := filepath.Join(s.Dir, "mesh.sock")
 	for _, old := range []string{all.output, socket, filepath.Join(s.Dir, "access.log")} {
-		_ = os.Remove(old) // of a round before
+		_ = os.Remove(old) // of the previous round
 	}
 	for _, step := range p.steps {
 		network, at, path := "tcp", s.Listen, filepath.Join(s.Dir, step.config)
@@ -155,7 +155,7 @@ func (p *peer) start(ctx context.Context, s setting, body int) (_ *proxy, addres
 	return all, s.Listen, nil
 }
 
-// write fills in a configuration's template.
+// write executes a configuration's template into a file.
 func (s setting) write(path, name string) error {
 	t, err := template.ParseFS(configs, "config/"+name)
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// proxy is the programs of a peer, with their workers: a process group. Their processor time and memory count together.
+// proxy is the running programs of a peer with their workers: a process group, whose CPU time and memory are summed.
 type proxy struct {
-	group   int // the number of the first process
+	group   int // process group ID: the first process's ID
 	output  string
 	running sync.WaitGroup
 	cancel  context.CancelFunc
 }
 
-// start starts a program of the group, and waits until it accepts connections at an address of a network. It runs until
-// ctx ends; the kernel ends it when bench dies.
+// start starts a program of the group and waits until it accepts connections at an address. The program runs until
+// ctx is done; the kernel kills it when bench dies.
 func (p *proxy) start(ctx context.Context, network, address, path string, args ...string) error {
 	file, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer file.Close() // the process has its own
+	defer file.Close() // the process has its own descriptor
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 200 * time.Millisecond // then by force
+	cmd.WaitDelay = 200 * time.Millisecond // then it is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Pgid: p.group}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", path, err)
@@ -44,7 +44,7 @@ func (p *proxy) start(ctx context.Context, network, address, path string, args .
 	ready, ended := context.WithTimeout(ctx, 20*time.Second)
 	p.running.Go(func() {
 		defer ended()
-		_ = cmd.Wait() // that it was stopped is no news
+		_ = cmd.Wait() // it always fails: the process is ended by a signal
 	})
 	for {
 		c, err := (&net.Dialer{}).DialContext(ready, network, address)
@@ -59,7 +59,7 @@ func (p *proxy) start(ctx context.Context, network, address, path string, args .
 	}
 }
 
-// said is the end of what the programs have written.
+// said returns the last 2,000 bytes of the programs' output.
 func (p *proxy) said() string {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *proxy) stop() {
 	p.running.Wait()
 }
 
-// cpu is the time that all have run, in user and in kernel mode, in seconds.
+// cpu returns the CPU time of all processes, user and system, in seconds.
 func (p *proxy) cpu() (float64, error) {
 	return p.sum(func(one procfs.Proc) (float64, error) {
 		stat, err := one.Stat()
@@ -81,7 +81,7 @@ func (p *proxy) cpu() (float64, error) {
 	})
 }
 
-// memory is the memory of all in bytes. What they share counts once.
+// memory returns the proportional set size of all processes, in bytes.
 func (p *proxy) memory() (float64, error) {
 	return p.sum(func(one procfs.Proc) (float64, error) {
 		memory, err := one.ProcSMapsRollup()
@@ -89,9 +89,9 @@ func (p *proxy) memory() (float64, error) {
 	})
 }
 
-// sum adds a figure of all processes of the group.
+// sum returns the sum of a figure over all processes of the group.
 func (p *proxy) sum(of func(procfs.Proc) (float64, error)) (total float64, err error) {
-	if p == nil { // nothing
+	if p == nil { // no proxy
 		return 0, nil
 	}
 	processes, err := procfs.AllProcs()
@@ -99,7 +99,7 @@ func (p *proxy) sum(of func(procfs.Proc) (float64, error)) (total float64, err e
 		return 0, err
 	}
 	for _, one := range processes {
-		if stat, err := one.Stat(); err != nil || stat.PGRP != p.group { // it has ended meanwhile, or is not ours
+		if stat, err := one.Stat(); err != nil || stat.PGRP != p.group { // it has just ended, or is not ours
 			continue
 		}
 		n, err := of(one)

@@ -29,22 +29,22 @@ type raceCommand struct {
 
 	Root string `type:"path" default:"." help:"The repository, whose sources draw the traces."`
 
-	hash   string        // of these
-	length time.Duration // of the traces
-	jobs   int           // of each
+	hash   string        // of the judged sources
+	length time.Duration // of each trace
+	jobs   int           // of each trace
 }
 
-// The reference servers of an entrant, and the virtual cores of each. A joblet sleeps on its core.
+// The number of reference servers of an entrant, and of virtual cores of each. A joblet sleeps on its core.
 const raceServers, raceCores = 8, 4
 
-// raceLoad is the share of all cores that the jobs keep busy without fetches.
+// raceLoad is the utilisation of the cores without fetches.
 const raceLoad = 0.75
 
-// The traces of a race: how jobs arrive. Those of a pattern have the same jobs.
+// The traces of a race. Traces of the same pattern have the same jobs.
 var raced = []struct {
 	name    string
 	pattern workload.Pattern
-	order   string // of the jobs that wait at the servers, as in ruleserver.Settings
+	order   string // queue order of the servers, as in ruleserver.Settings
 }{
 	{"schedules", "schedules", ruleserver.OrderHeader},
 	{"sources", "sources", ruleserver.OrderHeader},
@@ -60,9 +60,9 @@ type measurement struct {
 	err     error
 }
 
-// Run measures every entrant with every trace of a round at the same time, each before servers
-// of its own with nothing in their caches. What else happens on the machine meets all.
-// Virtual cores sleep, so that they do not disturb each other; the column "sent late" shows it.
+// Run measures all entrants with all traces of a round at the same time, each with its own servers,
+// whose caches are empty. So other load on the machine affects all of them. Virtual cores sleep, so
+// that entrants do not disturb each other: the column "sent late" shows whether they did.
 func (c *raceCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
@@ -108,29 +108,29 @@ func (c *raceCommand) Run(console cli.Console) error {
 	return r.WriteText(console.Out)
 }
 
-const threeSidecars, untold = "pilotfish, three sidecars", "pilotfish, no order told"
+const threeSidecars, noHeader = "pilotfish, three sidecars", "pilotfish, no Job-Expected"
 
-// entrants are pilotfish with one and with three sidecars, and with one that tells servers nothing of jobs' lengths,
-// and its peers.
+// entrants returns pilotfish with one sidecar, with three sidecars, and with one that does not send Job-Expected, and
+// the peers.
 func (c *raceCommand) entrants() []peer {
-	all := peers(c.Envoy, []string{"pilotfish, one sidecar=" + c.Pilotfish, threeSidecars + "=" + c.Pilotfish, untold + "=" + c.Pilotfish})
+	all := peers(c.Envoy, []string{"pilotfish, one sidecar=" + c.Pilotfish, threeSidecars + "=" + c.Pilotfish, noHeader + "=" + c.Pilotfish})
 	return slices.DeleteFunc(all, func(p peer) bool { return p.name == meshName || strings.HasSuffix(p.name, ", log") })
 }
 
-// draw draws the jobs of a trace: the same for all entrants of a round.
+// draw draws the jobs of a trace, which all entrants of a round get.
 func (c *raceCommand) draw(number, round int) ([]trace.Job, error) {
 	t := raced[number]
-	s := judge.Setting{Load: raceLoad, Fetch: 1, Workload: workload.Default()} // a fetch takes as long as the work, in the mean
+	s := judge.Setting{Load: raceLoad, Fetch: 1, Workload: workload.Default()} // on average, a fetch takes as long as a job's work
 	s.Fleet = sim.Fleet{Upstreams: raceServers, Cores: raceCores}
 	w := &s.Workload
 	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static, w.Submitters = t.pattern, c.jobs, c.length.Seconds(), 9, true, 30
-	// A job or a fetch that lasts as long as the trace would decide alone.
+	// A single job or fetch as long as the trace would decide the result.
 	w.MaxWork, w.MaxView, w.MaxBytes = 20, 10, 50e6
 	jobs, _, err := s.Jobs(judge.Seed(c.hash, "race", t.pattern, round))
 	return jobs, err
 }
 
-// one measures an entrant before servers of its own.
+// one measures an entrant with its own servers.
 func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job, order string) ([]figure, error) {
 	servers, err := startServers(raceServers, raceCores, order)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 		processes = 3
 	}
 	for i := range processes {
-		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, Untold: e.name == untold}
+		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, NoHeader: e.name == noHeader}
 		if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 			return nil, err
 		}

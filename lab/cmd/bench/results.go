@@ -32,13 +32,13 @@ type results struct {
 
 type table struct {
 	name           string
-	peers, columns []string           // in the order in which they came
-	values         map[cell][]float64 // of each round
+	peers, columns []string           // in the order in which they were added
+	values         map[cell][]float64 // one for each round
 }
 
 type cell struct{ peer, column string }
 
-// machineName says on what was measured.
+// machineName describes the machine and the Go version.
 func machineName() string {
 	fs, err := procfs.NewDefaultFS()
 	processors, unread := fs.CPUInfo()
@@ -49,7 +49,7 @@ func machineName() string {
 	return fmt.Sprintf("%d x %s, Linux %s, %s", len(processors), processors[0].ModelName, kernel[0], runtime.Version())
 }
 
-// add adds a round's figures of a peer, or notes why there are none.
+// add adds a peer's figures of a round, or the reason why there are none.
 func (r *results) add(name, peer string, figures []figure, err error) {
 	if err != nil {
 		r.missing = append(r.missing, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, name, err)), " "))
@@ -75,7 +75,7 @@ func (r *results) add(name, peer string, figures []figure, err error) {
 	}
 }
 
-// WriteText writes the tables: medians over the rounds, with the least and the largest. It is an error that
+// WriteText writes the tables: medians over the rounds, with minimum and maximum. It returns an error if
 // measurements failed.
 func (r *results) WriteText(w io.Writer) error {
 	var out strings.Builder
@@ -103,7 +103,7 @@ func (r *results) WriteText(w io.Writer) error {
 }
 
 // svg draws the first column of each table: a bar is the median of the rounds, the line on
-// it reaches from the least to the largest.
+// it spans minimum and maximum.
 func (r *results) svg() []byte {
 	const left, wide, high, head = 190, 560, 18, 30
 	var out strings.Builder
@@ -137,8 +137,8 @@ const meanWait, p99Wait, meanTime = "mean wait, low", "p99 wait, low", "mean dur
 
 func isOurs(peer string) bool { return strings.HasPrefix(peer, "pilotfish") }
 
-// ratios are pilotfish's waits over the least of the others, round by round. The least of each
-// column counts, whoever's it is. A table without waits has none.
+// ratios returns pilotfish's waits divided by the lowest of the peers, for each column and round. The lowest can be a
+// different peer's in each. A table without waits has no ratios.
 func (t *table) ratios() (text string) {
 	for _, ours := range t.peers {
 		if !isOurs(ours) {
@@ -155,7 +155,7 @@ func (t *table) ratios() (text string) {
 					}
 				}
 				if math.IsInf(least, 1) {
-					return "" // nobody else ran
+					return "" // no peer ran
 				}
 				ratios = append(ratios, v/least)
 			}
@@ -172,7 +172,7 @@ func (t *table) ratios() (text string) {
 	return text
 }
 
-// spread is the median of some values, with the least and the largest.
+// spread formats the median, the minimum and the maximum.
 func spread(values []float64) string {
 	if len(values) == 0 {
 		return ""
@@ -189,7 +189,7 @@ func ordered(values []float64) (least, median, largest float64) {
 	return v[0], (v[(len(v)-1)/2] + v[len(v)/2]) / 2, v[len(v)-1]
 }
 
-// number writes three digits.
+// number formats a number with three digits.
 func number(x float64) string {
 	switch {
 	case x >= 99.95 || x <= -99.95:

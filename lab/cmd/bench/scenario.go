@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// scenario is one thing to measure of every peer.
+// scenario is one kind of load that every peer is measured with.
 type scenario struct {
 	name        string
 	upstreams   int
 	body        int // bytes
 	connections int
-	waits       bool // the jobs are not answered, and memory is measured
+	waits       bool // the jobs get no response, and memory is measured
 	deep        bool // bodies are nested, and responses have 2 KB
-	rate        int  // jobs a second, sent when they are due; 0: each connection sends the next job after a response
+	rate        int  // jobs per second in an open loop; 0: a closed loop, each connection sends its next job after a response
 }
 
-// scenarios are all that is measured. waiting is the number of jobs that wait at one time.
+// scenarios returns all scenarios. waiting is the number of jobs in the one that measures memory.
 func scenarios(waiting int) (all []scenario) {
 	const kb = 1 << 10
 	for _, s := range []scenario{
@@ -47,11 +47,11 @@ func scenarios(waiting int) (all []scenario) {
 }
 
 const (
-	settle   = time.Second      // until memory is measured
-	patience = 15 * time.Second // without a further job that waits
+	settle   = time.Second      // pause before memory is measured
+	patience = 15 * time.Second // without a further waiting job
 )
 
-// underLoad is the processor time of a job, and the time that it takes, with a peer (nil is none) at its address.
+// underLoad measures CPU time per job, throughput and latency of a peer at its address; nil is no proxy.
 func (c *compareCommand) underLoad(ctx context.Context, s *scenario, p *proxy, address string) ([]figure, error) {
 	if _, err := c.load(ctx, address, s, min(c.Duration, time.Second)); err != nil { // warms up
 		return nil, err
@@ -71,13 +71,13 @@ func (c *compareCommand) underLoad(ctx context.Context, s *scenario, p *proxy, a
 	if s.rate > 0 {
 		figures = append(figures, figure{"p99 us", float64(l.P99)}, figure{"p99.9 us", float64(l.P999)})
 	}
-	if p == nil || s.rate > 0 { // paced jobs are too few for the clock of processor time
+	if p == nil || s.rate > 0 { // at a fixed rate, CPU time is too short for the resolution of its clock
 		figures = figures[1:]
 	}
 	return figures, err
 }
 
-// memory is what the peer takes when it is idle, and for each job that waits for its answer.
+// memory measures the peer's memory while it is idle, and per waiting job.
 func (c *compareCommand) memory(ctx context.Context, s *scenario, p *proxy, address string) ([]figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -111,7 +111,7 @@ func (c *compareCommand) memory(ctx context.Context, s *scenario, p *proxy, addr
 	}, err
 }
 
-// wait waits until so many jobs have reached the upstreams, or no more come, and returns how many did.
+// wait waits until wanted jobs have reached the upstreams, or no more arrive, and returns how many did.
 func (s *stubs) wait(wanted int) (n int) {
 	for last, since := 0, time.Now(); n < wanted && time.Since(since) < patience; time.Sleep(50 * time.Millisecond) {
 		if n = int(s.waiting.Load()); n > last {
@@ -124,10 +124,10 @@ func (s *stubs) wait(wanted int) (n int) {
 // projects is how many projects the jobs have.
 const projects = 5000
 
-// bodies returns jobs of so many bytes. The project is the last member: a
-// reader cannot stop early.
+// bodies returns the bodies of the scenario's jobs. The project is the last member, so
+// that a reader cannot stop early.
 func bodies(s *scenario) [][]byte {
-	const most = 20 << 20 // bytes of all together
+	const most = 20 << 20 // bytes in total
 	all := make([][]byte, max(1, min(projects, most/s.body)))
 	for i := range all {
 		all[i] = bodyOf(i, s)
@@ -149,17 +149,17 @@ func bodyOf(project int, s *scenario) []byte {
 	return append(b, end...)
 }
 
-// load is what submitters saw.
+// load is what the submitters measured.
 type load struct {
 	Jobs         int `json:"jobs"`
 	Microseconds int `json:"microseconds"`
-	P50          int `json:"p50"` // microseconds, as the others
+	P50          int `json:"p50"` // microseconds, like P99 and P999
 	P99          int `json:"-"`
 	P999         int `json:"-"`
 	Failed       int `json:"failed"`
 }
 
-// prepare writes what wrk needs for jobs of so many bytes.
+// prepare writes the files that wrk reads for the scenario.
 func (c *compareCommand) prepare(s *scenario) error {
 	c.bodies = bodies(s)
 	script, err := configs.ReadFile("config/wrk.lua")
@@ -169,7 +169,7 @@ func (c *compareCommand) prepare(s *scenario) error {
 	)
 }
 
-// path is where a scenario's jobs go.
+// path returns the path of a scenario's jobs.
 func (s *scenario) path() string {
 	if s.deep {
 		return deepPath
@@ -177,7 +177,7 @@ func (s *scenario) path() string {
 	return jobPath
 }
 
-// load has wrk submit jobs, each connection one at a time, for a while, or submits them itself at the scenario's rate.
+// load submits jobs for a duration: by wrk in a closed loop, or at the scenario's rate.
 func (c *compareCommand) load(ctx context.Context, address string, s *scenario, d time.Duration) (load, error) {
 	if s.rate > 0 {
 		return c.paced(ctx, address, s, d)
@@ -199,11 +199,11 @@ func (c *compareCommand) load(ctx context.Context, address string, s *scenario, 
 	return l, l.check()
 }
 
-// check reports a load of which nothing can be said.
+// check returns an error if the figures are meaningless.
 func (l load) check() error {
 	switch {
 	case l.Jobs == 0:
-		return errors.New("no job was answered")
+		return errors.New("no job got a response")
 	case l.Failed*100 > l.Jobs:
 		return fmt.Errorf("%d of %d jobs failed", l.Failed, l.Jobs)
 	}

@@ -17,17 +17,16 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// servers are reference servers whose joblets sleep for what the jobs say they cost.
+// servers are reference servers whose joblets sleep for the costs that jobs state.
 type servers struct {
 	listeners
 
 	mu      sync.Mutex
-	records map[string]ruleserver.Record // of jobs that were answered, by session
+	records map[string]ruleserver.Record // of successful jobs, by session
 	fetches int
 }
 
-// startServers starts servers that have a feed for every project, and nothing in their caches. order is one of
-// ruleserver.Settings.
+// startServers starts servers with a feed for every project and empty caches. order is as in ruleserver.Settings.
 func startServers(count, cores int, order string) (*servers, error) {
 	s := &servers{records: map[string]ruleserver.Record{}}
 	set := ruleserver.Defaults()
@@ -58,9 +57,8 @@ func (s *servers) record(r ruleserver.Record) {
 	}
 }
 
-// play sends the jobs when they are due. A job's wait is its time, from when it was due to
-// its end, without the time for which its server executed it; so it has the wait in a proxy. Waits between
-// its joblets are in its duration alone.
+// play sends the jobs when they are due. A job's wait is its duration, counted from when it was due, minus its
+// execution at the server, so that it includes waits in a proxy. Waits between its joblets count only in the duration.
 func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) ([]figure, error) {
 	ended, err := replay.Run(ctx, replay.Config{Jobs: jobs, Targets: targets})
 	if err != nil {
@@ -74,11 +72,11 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) 
 		r := &ended[i]
 		late.Add(r.Late)
 		if errors.Is(r.Err, syscall.EMFILE) {
-			return nil, fmt.Errorf("it says nothing, bench itself ran out of files: %w", r.Err)
+			return nil, fmt.Errorf("the measurement is invalid: bench ran out of file descriptors: %w", r.Err)
 		}
 		record, ok := s.records[fmt.Sprint(r.Line)]
 		if !r.OK() || !ok {
-			lost++ // it waited as long as it may: else who refuses at once would look quick
+			lost++ // it counts as having waited until its timeout: otherwise a peer that refuses jobs would look fast
 			run.Add(r.Job.Priority, max(r.LastByte, r.Job.Timeouts.Queue), 0)
 			continue
 		}

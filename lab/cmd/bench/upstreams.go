@@ -17,12 +17,12 @@ import (
 
 // The paths of the stub upstreams.
 const (
-	jobPath  = "/v1/jobs" // answered at once
-	deepPath = "/v1/deep" // the same, with 2 KB
-	waitPath = "/wait"    // answered never
+	jobPath  = "/v1/jobs" // immediate response
+	deepPath = "/v1/deep" // immediate response of 2 KB
+	waitPath = "/wait"    // no response
 )
 
-// listeners are upstreams by HTTP.
+// listeners are HTTP servers.
 type listeners struct {
 	addresses []string
 	closers   []func()
@@ -46,10 +46,10 @@ func (l *listeners) close() {
 	l.closers = nil
 }
 
-// stubs are upstreams that answer at once.
+// stubs are upstreams that respond immediately.
 type stubs struct {
 	listeners
-	waiting atomic.Int64 // jobs, at all of them
+	waiting atomic.Int64 // waiting jobs at all of them
 }
 
 func startStubs(n int) (*stubs, error) {
@@ -65,9 +65,9 @@ func startStubs(n int) (*stubs, error) {
 
 // stub is one upstream.
 type stub struct {
-	waiting   *atomic.Int64 // jobs, at all upstreams
+	waiting   *atomic.Int64 // waiting jobs at all upstreams
 	completed atomic.Int64
-	projects  [projects]atomic.Bool // those that it has seen, which are cached from then on
+	projects  [projects]atomic.Bool // projects of past jobs, which it lists as cached
 }
 
 var jobAnswer = strings.Repeat("id,title,price\n", 4) + "end\n"
@@ -87,17 +87,17 @@ func (u *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			text = deepAnswer
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-		_, _ = io.WriteString(w, text) // a submitter that left is no news
+		_, _ = io.WriteString(w, text) // it fails if the submitter closed the connection
 	case waitPath:
 		_, _ = projectOf(r.Body)
 		u.waiting.Add(1)
 		defer u.waiting.Add(-1)
 		<-r.Context().Done()
-	case "/metrics": // nothing to do, and 64 cores
+	case "/metrics": // an idle server of 64 cores
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		fmt.Fprintf(w, "ruleserver_stalled_joblets 0\nruleserver_jobs_running 0\nruleserver_cores 64\nruleserver_cores_busy 0\n"+
 			"ruleserver_jobs_completed_total %d\n", u.completed.Load())
-	default: // the projects that it has
+	default: // the listing of its cache
 		var ids []string
 		for i := range u.projects {
 			if u.projects[i].Load() {
@@ -111,12 +111,12 @@ func (u *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// projectOf reads a job's body, and the project that stands at its end.
+// projectOf reads a job's body and the project at its end.
 func projectOf(body io.Reader) (project int, ok bool) {
 	text := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(text)
 	text.Reset()
-	_, _ = text.ReadFrom(body) // half a body has no project
+	_, _ = text.ReadFrom(body) // a truncated body has no project
 	all := text.Bytes()
 	n, err := strconv.Atoi(string(bytes.TrimRight(all[bytes.LastIndexByte(all, ':')+1:], "}")))
 	return n, err == nil && n >= 0 && n < projects

@@ -13,7 +13,7 @@ func TestJudgeRefuses(t *testing.T) {
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "is /nowhere the repository?")
 	assert.Empty(t, out)
-	for flag, want := range map[string]string{"--family=no": "--family: there is none of [no]", "--draw=x": "--list is for a judging of all families by the sources"} {
+	for flag, want := range map[string]string{"--family=no": "--family: unknown: [no]", "--draw=x": "--list cannot be combined with"} {
 		_, _, stderr := tracelab("judge", "--root", "../../..", "--list", "no", flag)
 		assert.Contains(t, stderr, want)
 	}

@@ -12,13 +12,14 @@ import (
 	"example.org/pilotfish/lab/sources"
 )
 
-// kept is the flags of a command whose result is kept in the repository.
+// kept has the flags of a command whose result is stored in the repository.
 type kept struct {
-	Root   string `type:"path" placeholder:"DIR" help:"The repository: the result states the hash of its sources, and of what was played."`
-	Result string `type:"path" placeholder:"FILE" help:"With --root: write the result there, unless there is that of the same hash."`
+	Root   string `type:"path" placeholder:"DIR" help:"The repository. The result states the hash of its sources and of the command's input."`
+	Result string `type:"path" placeholder:"FILE" help:"With --root: write the result to this file, unless it already has the same hash."`
 }
 
-// keep writes a result, which states the hash of its sources if a root is given. file is what is played; it may be empty.
+// keep writes a result, which states the hash of its sources if a root is given. file is the command's input; it can be
+// empty.
 func (k *kept) keep(console cli.Console, file string, paths []string, play func(io.Writer) error) error {
 	if k.Root == "" {
 		return play(console.Out)
@@ -28,7 +29,7 @@ func (k *kept) keep(console cli.Console, file string, paths []string, play func(
 		return err
 	}
 	if old, err := os.ReadFile(k.Result); err == nil && strings.HasPrefix(string(old), stated) {
-		fmt.Fprintf(console.Err, "%s is of these sources\n", k.Result)
+		fmt.Fprintf(console.Err, "%s is up to date\n", k.Result)
 		return nil
 	}
 	out := bytes.NewBufferString(stated)
@@ -42,7 +43,7 @@ func (k *kept) keep(console cli.Console, file string, paths []string, play func(
 	return os.WriteFile(k.Result, out.Bytes(), 0o644)
 }
 
-// stated is the first lines of a result.
+// stated returns the first lines of a result.
 func stated(root, file string, paths []string) (string, error) {
 	if file != "" {
 		below, err := filepath.Rel(root, file)

@@ -22,7 +22,7 @@ func TestResultsAreKept(t *testing.T) {
 	assert.Contains(t, play(), "1/1 a, seed 1")
 	first := read(t, result)
 	assert.Regexp(t, "^sources: [0-9a-f]{16}\n\ns\n", first)
-	assert.Equal(t, result+" is of these sources\n", play())
+	assert.Equal(t, result+" is up to date\n", play())
 	require.NoError(t, os.WriteFile(scenario, []byte("workload: {jobs: 30, duration: 60, pattern: steady}\nruns: [{name: a, policy: random}]\n"), 0o600))
 	assert.Contains(t, play(), "1/1 a, seed 1")
 	assert.NotEqual(t, first, read(t, result))

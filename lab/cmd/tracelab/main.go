@@ -1,4 +1,4 @@
-// Command tracelab simulates sidecars, and compares the policies.
+// Command tracelab compares policies: by simulation, and by replaying logs to real sidecars.
 package main
 
 import (
@@ -43,7 +43,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 type simulateCommand struct {
-	Scenario string `arg:"" type:"path" help:"The scenario, a YAML file."`
+	Scenario string `arg:"" type:"path" help:"YAML file of the scenario."`
 	HTML     string `name:"html" type:"path" placeholder:"FILE" help:"Write a page with figures."`
 	kept
 }
@@ -83,10 +83,10 @@ func writePage(name string, write func(io.Writer) error) error {
 
 type judgeCommand struct {
 	Root   string   `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
-	List   string   `type:"path" placeholder:"FILE" help:"Add a line that sums it up to this file."`
+	List   string   `type:"path" placeholder:"FILE" help:"Append a summary line to this file."`
 	Drawn  bool     `help:"Play the algorithms of the five documents on one setting of each family instead."`
-	Race   bool     `help:"Judge on the fleet and the jobs of make race instead."`
-	Draw   string   `placeholder:"TEXT" help:"Draw the settings from this text, not from the sources: to tune on."`
+	Race   bool     `help:"Use the fleet and the jobs of make race instead."`
+	Draw   string   `placeholder:"TEXT" help:"Draw the settings from this text instead of the sources' hash, for tuning."`
 	Family []string `placeholder:"NAME" help:"Judge only these families."`
 }
 
@@ -106,9 +106,9 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	}
 	switch {
 	case len(families) == 0:
-		return fmt.Errorf("--family: there is none of %v", c.Family)
+		return fmt.Errorf("--family: unknown: %v", c.Family)
 	case c.List != "" && (c.Race || c.Drawn || c.Draw != "" || len(c.Family) > 0):
-		return errors.New("--list is for a judging of all families by the sources")
+		return errors.New("--list cannot be combined with --race, --drawn, --draw or --family")
 	}
 	if c.Drawn {
 		return judge.PlayDocuments(ctx, console.Out, cmp.Or(c.Draw, hash), families)
@@ -133,7 +133,7 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	return j.WriteText(console.Out)
 }
 
-// add adds a line to a file, which only grows.
+// add appends a line to a file.
 func add(file, line string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -144,7 +144,7 @@ func add(file, line string) error {
 }
 
 type promptsCommand struct {
-	Trace string `arg:"" optional:"" type:"existingfile" help:"An hour of requests: a trace of Mooncake's. Without one, an hour of invented chats."`
+	Trace string `arg:"" optional:"" type:"existingfile" help:"One of Mooncake's traces. Without one, an hour of generated chats."`
 	kept
 }
 

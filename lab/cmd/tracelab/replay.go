@@ -20,16 +20,16 @@ import (
 )
 
 type replayCommand struct {
-	Log    []string      `arg:"" type:"existingfile" help:"Access logs, as for whatif."`
-	To     []string      `required:"" placeholder:"URL" help:"Where jobs are sent, as http://127.0.0.1:8080. Several are sent all jobs, one after the other."`
-	Bodies []string      `type:"existingfile" placeholder:"FILE" help:"The bodies that sidecars wrote (log.bodies). Without them, jobs are made up that cost what the log says, for servers with --trust-cost."`
-	Speed  float64       `default:"1" placeholder:"N" help:"How many times as fast jobs are sent as they came."`
-	Jobs   int           `default:"100000" placeholder:"N" help:"How many jobs are sent at most."`
+	Log    []string      `arg:"" type:"existingfile" help:"Access logs in any form that whatif reads."`
+	To     []string      `required:"" placeholder:"URL" help:"Target of the jobs, as http://127.0.0.1:8080. Each of several targets gets all jobs, one target after the other."`
+	Bodies []string      `type:"existingfile" placeholder:"FILE" help:"Files of recorded bodies (log.bodies). Without them, the jobs state the costs in the log, for servers with --trust-cost."`
+	Speed  float64       `default:"1" placeholder:"N" help:"Speed-up: 2 sends the jobs in half of the time."`
+	Jobs   int           `default:"100000" placeholder:"N" help:"Maximum number of jobs to send."`
 	HTML   string        `name:"html" type:"path" placeholder:"FILE" help:"Write a page with figures."`
-	Limit  time.Duration `default:"1h" help:"How long jobs are waited for after the last one was sent."`
+	Limit  time.Duration `default:"1h" help:"How long to wait for responses after the last job was sent."`
 }
 
-// sent is the result of all jobs at one target.
+// sent is the results of one target.
 type sent struct {
 	target  string
 	run     stats.Run
@@ -69,7 +69,7 @@ func (c *replayCommand) Run(console cli.Console) error {
 	return writeSent(console.Out, all)
 }
 
-// pageOf is the figures of a replay.
+// pageOf returns the figures of a replay.
 func pageOf(title string, all []*sent) *figures.Page {
 	page := &figures.Page{Title: title}
 	var names []string
@@ -94,7 +94,7 @@ func pageOf(title string, all []*sent) *figures.Page {
 	return page
 }
 
-// config is the replay of the log, without its target. What it opens stays open until close.
+// config returns the replay of the log without its target. The caller must call close after the replay.
 func (c *replayCommand) config(notes io.Writer) (cfg replay.Config, close func() error, err error) {
 	logs, err := trace.ReadLogs(c.Jobs, nil, c.Log...)
 	if err != nil {
@@ -114,10 +114,10 @@ func (c *replayCommand) config(notes io.Writer) (cfg replay.Config, close func()
 		close = bodies.Close
 		var kept []int
 		if cfg.Recordings, kept = bodies.Recordings(ids); len(kept) < len(jobs) {
-			fmt.Fprintf(notes, "%d of %d jobs have no recorded body, and are left out\n", len(jobs)-len(kept), len(jobs))
+			fmt.Fprintf(notes, "%d of %d jobs have no recorded body and are left out\n", len(jobs)-len(kept), len(jobs))
 		}
 		if len(kept) == 0 {
-			return cfg, nil, errors.Join(errors.New("no job of the log has a recorded body: are they of the same time?"), close())
+			return cfg, nil, errors.Join(errors.New("no job of the log has a recorded body: do the files cover the same time?"), close())
 		}
 		jobs = trace.Only(jobs, kept)
 	}
@@ -128,7 +128,7 @@ func (c *replayCommand) config(notes io.Writer) (cfg replay.Config, close func()
 	return cfg, close, nil
 }
 
-// send sends all jobs to one target. A job without a result counts as one that waited as long as a simulated one may.
+// send sends all jobs to one target. A failed job counts as having waited for the simulator's queue timeout.
 func send(ctx context.Context, cfg replay.Config, to string) (*sent, error) {
 	cfg.Targets = []string{to}
 	results, err := replay.Run(ctx, cfg)
@@ -162,7 +162,7 @@ func send(ctx context.Context, cfg replay.Config, to string) (*sent, error) {
 	return s, nil
 }
 
-// writeSent writes the thesis's tables 4, 5 and 7, and the ratio of each target to the first.
+// writeSent writes the thesis's tables 4, 5 and 7, and the ratio of each target to the first one.
 func writeSent(w io.Writer, all []*sent) error {
 	counts := &stats.Grid{Left: 1, Heads: [][]string{{"target", "jobs", "failed", "hits", "sent late, p99 s"}}}
 	for _, s := range all {

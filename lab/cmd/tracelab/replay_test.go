@@ -48,7 +48,7 @@ func TestReplayOfARecordedDay(t *testing.T) {
 	text := strings.Replace(read(t, bodies), `"job-0"`, `"other"`, 1)
 	code, out, stderr = tracelab("replay", log, "--bodies", write(t, "b.jsonl", text), "--to", a.URL)
 	require.Zero(t, code, stderr)
-	assert.Contains(t, stderr, "1 of 6 jobs have no recorded body, and are left out")
+	assert.Contains(t, stderr, "1 of 6 jobs have no recorded body and are left out")
 	assert.Regexp(t, a.URL+` +5 +0 +`, out)
 }
 

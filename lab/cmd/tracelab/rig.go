@@ -14,23 +14,23 @@ import (
 const (
 	// mostReports bounds the reports of upstreams in one simulation.
 	mostReports = 1e6
-	// A result is as good as another if waits and times exceed those by at most this share of the mean time, and at most
-	// one more job of 1,000 got no response.
+	// A result is as good as another one if its waits and durations are longer by at most this share of the mean duration,
+	// and at most toleranceLost more jobs of 1,000 got no response.
 	tolerance, toleranceLost = 0.05, 1
-	// doubtful is by how much the ratio of durations can change before a result is unsure.
+	// doubtful is the largest relative change of the ratio of durations at which a result is still sure.
 	doubtful = 0.1
 )
 
 var pilotfish = judge.Contender{Policy: "expected"}
 
-// rig plays the jobs of a log.
+// rig simulates the jobs of a log.
 type rig struct {
 	ctx         context.Context
 	setting     *judge.Setting
 	present     judge.Contender
-	jobs, costs []trace.Job // costs are those in the logs
-	cache       int64       // how many keys an upstream keeps
-	failed      error       // the first fault
+	jobs, costs []trace.Job // costs is a copy with the costs of the logs
+	cache       int64       // number of keys in an upstream's cache
+	failed      error       // the first error
 }
 
 func (r *rig) play(who judge.Contender, upstreams int) judge.Outcome {
@@ -44,7 +44,7 @@ func (r *rig) play(who judge.Contender, upstreams int) judge.Outcome {
 	return o
 }
 
-// fewest searches the least number of upstreams with which jobs wait and take no longer than the goal's.
+// fewest returns the smallest number of upstreams with which waits and durations are as good as goal.
 func (r *rig) fewest(who judge.Contender, goal judge.Outcome, high int) int {
 	low := 1.0
 	for i := range r.jobs {
@@ -61,17 +61,17 @@ func (r *rig) fewest(who judge.Contender, goal judge.Outcome, high int) int {
 	})
 }
 
-// atLeast is the least number that does; high, if none below it does.
+// atLeast returns the smallest number from low for which does is true; high if there is none below it.
 func atLeast(low, high int, does func(int) bool) int {
 	return low + sort.Search(max(0, high-low), func(n int) bool { return does(low + n) })
 }
 
-// hits is the share of jobs that found their key.
+// hits returns the share of cache hits.
 func hits(o judge.Outcome) float64 { return 1 - o[judge.Fetches]/1000 }
 
 func hitsOf(seen trace.Seen) float64 { return float64(seen.Hits) / float64(max(1, seen.Hit)) }
 
-// fitCache sets how many keys an upstream keeps, so that as many jobs find theirs as in the logs.
+// fitCache sets the number of keys in an upstream's cache so that the share of hits is that of the logs.
 func (r *rig) fitCache(a *answer, seen trace.Seen) {
 	all := int(r.cache)
 	more := func(n int, hitsMore float64) bool {
@@ -80,20 +80,20 @@ func (r *rig) fitCache(a *answer, seen trace.Seen) {
 	}
 	if more(all, 0.02) {
 		r.cache = int64(atLeast(1, all, func(n int) bool { return more(n, 0) }))
-		a.assume("An upstream's cache holds %s of %d: this fits the hits of the logs best (--cached).", plural(int(r.cache), "key"), all)
+		a.assume("An upstream's cache holds %s of %d: this fits the hits in the logs best (--cached).", plural(int(r.cache), "key"), all)
 	} else {
 		a.assume("An upstream's cache holds all keys (--cached).")
 	}
 }
 
-// scale sets costs of jobs, in percent of those in the logs.
+// scale sets the costs of jobs to a percentage of those in the logs.
 func (r *rig) scale(percent int) {
 	for i := range r.jobs {
 		r.jobs[i].Load, r.jobs[i].Operators = r.costs[i].Load*float64(percent)/100, r.costs[i].Operators*float64(percent)/100
 	}
 }
 
-// fitCosts scales costs so that jobs take as long in the present way as in the logs, and returns the percentage.
+// fitCosts scales costs so that the present policy has the mean duration of the logs, and returns the percentage.
 func (r *rig) fitCosts(duration float64) int {
 	percent := atLeast(70, 100, func(n int) bool {
 		r.scale(n)
@@ -103,21 +103,21 @@ func (r *rig) fitCosts(duration float64) int {
 	return percent
 }
 
-// doubts are the reasons why the result can be wrong. Where the logs leave something open, the jobs are played with other
-// values, too.
+// doubts returns the reasons why the result can be wrong. It simulates the jobs again with other values of what the
+// logs do not contain.
 func (r *rig) doubts(c *whatifCommand, seen trace.Seen, now, ours judge.Outcome) (list []string) {
 	doubt := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if ratio := now[judge.Time] / max(0.01, seen.Duration); !(ratio > 0.9 && ratio < 1.1) {
-		doubt("jobs take %.3g s in the present way as it is simulated, and %.3g s in the logs: is --present right?", now[judge.Time], seen.Duration)
+		doubt("the mean duration is %.3g s in the simulation of the present policy, and %.3g s in the logs: is --present right?", now[judge.Time], seen.Duration)
 	}
 	if seen.Wait > seen.Duration/4 {
-		doubt("jobs waited %.3g s in the logs, a good part of their time: small errors in what jobs cost make large ones in long waits.", seen.Wait)
+		doubt("jobs waited %.3g s in the logs, a large part of their duration: small errors in their costs cause large errors of long waits.", seen.Wait)
 	}
 	if off := hits(now) - hitsOf(seen); seen.Hit > 0 && math.Abs(off) > 0.05 {
-		doubt("%.0f %% of the jobs find their key in the present way as it is simulated, and %.0f %% in the logs: is --present right?", 100*hits(now), 100*hitsOf(seen))
+		doubt("the simulation of the present policy has %.0f %% hits, the logs have %.0f %%: is --present right?", 100*hits(now), 100*hitsOf(seen))
 	}
 	if seen.Crowding > 0 {
-		doubt("jobs that found an upstream crowded ran longer: it runs fewer than %d at one time (--cores), or lets later jobs overtake.", seen.Cores)
+		doubt("jobs ran longer at crowded upstreams: upstreams run fewer than %d at a time (--cores), or are not first come, first served.", seen.Cores)
 	}
 	if len(list) > 0 {
 		return list
@@ -126,7 +126,7 @@ func (r *rig) doubts(c *whatifCommand, seen trace.Seen, now, ours judge.Outcome)
 	other := func(what string) {
 		ratio, others := ours[judge.Time]/now[judge.Time], r.play(pilotfish, today)[judge.Time]/r.play(r.present, today)[judge.Time]
 		if r.failed == nil && math.Abs(others/ratio-1) > doubtful {
-			doubt("with pilotfish jobs take %.2f times as long as today, or %.2f times %s.", ratio, others, what)
+			doubt("with pilotfish the mean duration is %.2f times today's, or %.2f times %s.", ratio, others, what)
 		}
 		r.cache = before.cache
 	}

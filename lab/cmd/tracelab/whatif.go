@@ -23,18 +23,18 @@ import (
 
 type whatifCommand struct {
 	Log       []string `arg:"" type:"existingfile" help:"Access logs: pilotfish's own, or CSV or JSON Lines with time, key and duration (lab/README.md)."`
-	Key       string   `placeholder:"REGEXP" help:"Where the key is in a line that has no field of this name: the first group of a regular expression, as in 'project=([^& ]+)'."`
-	Present   string   `default:"least-in-flight" placeholder:"POLICY" help:"How jobs find their upstream today: least-in-flight, round-robin, random, bounded-hash, baseline (a hash) or another policy."`
-	Upstreams int      `placeholder:"N" help:"How many there are today; otherwise those that the logs name."`
-	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at one time; otherwise the number that fits the logs best."`
-	Fetch     float64  `placeholder:"SECONDS" help:"How much longer a job takes where its key is not cached, if the logs do not contain hits."`
-	Cached    int      `placeholder:"N" help:"How many keys an upstream's cache holds; otherwise all."`
-	Sidecars  int      `default:"3" placeholder:"N" help:"How many processes choose, each for a part of the jobs."`
-	Jobs      int      `default:"100000" placeholder:"N" help:"How many jobs are played at most."`
+	Key       string   `placeholder:"REGEXP" help:"A regular expression whose first group is the key of a line without a field key, as in 'project=([^& ]+)'."`
+	Present   string   `default:"least-in-flight" placeholder:"POLICY" help:"The present policy: least-in-flight, round-robin, random, bounded-hash, baseline (a hash) or another one."`
+	Upstreams int      `placeholder:"N" help:"The present number of upstreams; by default those in the logs."`
+	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at a time; by default the number that fits the logs best."`
+	Fetch     float64  `placeholder:"SECONDS" help:"How much longer a job takes on a cache miss, if the logs do not contain hits."`
+	Cached    int      `placeholder:"N" help:"How many keys an upstream's cache holds; by default all."`
+	Sidecars  int      `default:"3" placeholder:"N" help:"Number of proxies, each with a part of the jobs."`
+	Jobs      int      `default:"100000" placeholder:"N" help:"Maximum number of jobs to simulate."`
 	HTML      string   `name:"html" type:"path" placeholder:"FILE" help:"Write a page."`
 }
 
-// answer is what a person reads.
+// answer is the command's output.
 type answer struct {
 	About, Sum string
 	Heads      []string
@@ -68,9 +68,9 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	a := &answer{Heads: []string{"", "hits", "mean wait, s", "p99 wait, s", "mean time, s"}}
 	span := logs.Span()
 	if cut := logs.Shorten(longestPause); cut > 0 {
-		a.assume("Pauses without a job that are longer than %v s count as that: together %s less.", longestPause, stats.Span(cut))
+		a.assume("Pauses without a job are shortened to %v s: by %s in total.", longestPause, stats.Span(cut))
 	}
-	one := c.Upstreams // without names, the jobs of all upstreams look like those of one
+	one := c.Upstreams // logs without upstreams look like the log of one large upstream
 	if logs.Seen.Upstreams > 0 {
 		one = 1
 	}
@@ -78,7 +78,7 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	logs.Seen.Cores = (logs.Seen.Cores + one - 1) / one
 	a.About = fmt.Sprintf("%s jobs over %s.", stats.Thousands(len(jobs)), stats.Span(span))
 	if seen := logs.Seen; seen.Hit > 0 {
-		a.About += fmt.Sprintf(" In the logs %.0f %% found their key cached, and a job took %.3g s in the mean.", 100*float64(seen.Hits)/float64(seen.Hit), seen.Duration)
+		a.About += fmt.Sprintf(" In the logs %.0f %% of them hit the cache, and the mean duration is %.3g s.", 100*float64(seen.Hits)/float64(seen.Hit), seen.Duration)
 	}
 	if err := c.answer(ctx, a, logs.Seen, jobs); err != nil {
 		return err
@@ -89,14 +89,14 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	return a.writeText(console.Out)
 }
 
-// key is the expression of --key; nil without one.
+// key compiles --key; nil without one.
 func (c *whatifCommand) key() (*regexp.Regexp, error) {
 	if c.Key == "" {
 		return nil, nil
 	}
 	key, err := regexp.Compile(c.Key)
 	if err == nil && key.NumSubexp() == 0 {
-		err = errors.New("it has no group in parentheses, which is the key")
+		err = errors.New("it has no group in parentheses to match the key")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--key: %w", err)
@@ -104,11 +104,11 @@ func (c *whatifCommand) key() (*regexp.Regexp, error) {
 	return key, nil
 }
 
-// longestPause bounds a time without a job, in seconds: two reports of each upstream.
+// longestPause bounds a period without a job, in seconds: two polling intervals.
 const longestPause = 10.0
 
-// answer plays the jobs in the present way and with pilotfish, and searches the fewest upstreams with which jobs
-// wait no longer. It has no headline if something that the logs leave open would change the result.
+// answer simulates the jobs with the present policy and with pilotfish, and searches the smallest numbers of upstreams
+// with the same waits. Its summary is UNSURE if an assumption could change the result.
 func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, jobs []trace.Job) error {
 	r := c.rig(ctx, a, seen, jobs)
 	today := r.setting.Fleet.Upstreams
@@ -117,7 +117,7 @@ func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, 
 	}
 	percent := r.fitCosts(seen.Duration)
 	now, ours := r.play(r.present, today), r.play(pilotfish, today)
-	a.assume("Costs of jobs are taken at %d %%, so that jobs take as long in the present way as in the logs: %.3g s, and there %.3g s.", percent, now[judge.Time], seen.Duration)
+	a.assume("Costs of jobs are scaled to %d %%, so that the present policy has the mean duration of the logs: %.3g s, in the logs %.3g s.", percent, now[judge.Time], seen.Duration)
 	a.row(fmt.Sprintf("%v, %s", r.present, plural(today, "upstream")), now)
 	a.row("pilotfish, "+plural(today, "upstream"), ours)
 	unsure := r.doubts(c, seen, now, ours)
@@ -136,11 +136,11 @@ func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, 
 	if same > 2*today {
 		more = fmt.Sprintf("more than %d", 2*today)
 	}
-	a.assume("Waits are those of today if they are longer by at most %.0f %% of the mean time.", 100*tolerance)
-	a.Sum = fmt.Sprintf("Upstreams needed for the waits of today: %d in the present way, %d with pilotfish. For pilotfish's waits with %s, the present way needs %s.",
+	a.assume("Waits count as equal if they differ by at most %.0f %% of the mean duration.", 100*tolerance)
+	a.Sum = fmt.Sprintf("Upstreams needed for today's waits: %d with the present policy, %d with pilotfish. For pilotfish's waits with %s, the present policy needs %s.",
 		theirs, need, plural(today, "upstream"), more)
 	if theirs < today {
-		a.Sum += fmt.Sprintf(" The fleet is oversized: it has %d.", today)
+		a.Sum += fmt.Sprintf(" The fleet of %d is oversized.", today)
 	}
 	return r.failed
 }
@@ -152,29 +152,29 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// rig sets up the fleet of today. What the logs do not contain is assumed, and listed.
+// rig sets up the present fleet. It lists what is assumed because the logs do not contain it.
 func (c *whatifCommand) rig(ctx context.Context, a *answer, seen trace.Seen, jobs []trace.Job) *rig {
 	s := &judge.Setting{Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	s.Fleet.Upstreams = cmp.Or(c.Upstreams, seen.Upstreams)
 	s.Fleet.Cores = seen.Cores
 	s.Sidecars.Count, s.Sidecars.Hints = c.Sidecars, true
 	s.WarmUp = trace.Duration(jobs[len(jobs)/10].Offset)
-	a.assume("Today jobs find their upstream by %s (--present).", c.Present)
+	a.assume("The present policy is %s (--present).", c.Present)
 	if c.Upstreams == 0 {
-		a.assume("There are as many upstreams as the logs name: %d (--upstreams).", s.Fleet.Upstreams)
+		a.assume("The fleet has the upstreams in the logs: %d (--upstreams).", s.Fleet.Upstreams)
 	}
 	if seen.Fetch > 0 {
-		a.assume("The logs show no job that did not find its key cached. It takes %.3g s longer (--fetch).", seen.Fetch)
+		a.assume("The logs contain no cache miss. A miss takes %.3g s longer (--fetch).", seen.Fetch)
 	} else {
-		a.assume("How much longer jobs take where their key is not cached is estimated from those that missed, key by key.")
+		a.assume("How much longer a job takes on a cache miss is estimated for each key.")
 	}
-	a.assume("Waits that the logs do not contain are estimated: an upstream runs jobs first come, first served.")
+	a.assume("Waits that are not in the logs are estimated: upstreams are first come, first served.")
 	if c.Cores == 0 {
-		a.assume("An upstream runs %s at one time: %s (--cores).", plural(seen.Cores, "job"),
-			map[bool]string{false: "this fits the logs best", true: "a guess, and often too many, because the logs name no upstream"}[seen.Upstreams == 0])
+		a.assume("An upstream runs %s at a time: %s (--cores).", plural(seen.Cores, "job"),
+			map[bool]string{false: "this fits the logs best", true: "a guess, often too high, because the logs name no upstream"}[seen.Upstreams == 0])
 	}
-	a.assume("%s reached no upstream, ended before their turn, or arrived while their key was fetched: they cost what others of their key do.", plural(seen.Unlike, "job"))
-	a.assume("Jobs share nothing but their key's data. Waits and times below 10 ms count as 10 ms.")
+	a.assume("%s reached no upstream, ended out of order, or arrived during a fetch of their key: their cost is the usual cost of their key.", plural(seen.Unlike, "job"))
+	a.assume("Jobs share only their key's data. Waits and durations below 10 ms count as 10 ms.")
 	for i := range jobs {
 		jobs[i].Bytes = 1
 	}
@@ -186,12 +186,12 @@ func (c *whatifCommand) rig(ctx context.Context, a *answer, seen trace.Seen, job
 			a.assume("An upstream's cache holds all keys (--cached).")
 		}
 	}
-	a.assume("Upstreams send load hints and list what they have cached, all keys of equal size, and the oldest is evicted first.")
-	a.assume("%d processes choose, today and with pilotfish (--sidecars). The first tenth of the jobs fills the caches, and does not count.", c.Sidecars)
+	a.assume("Upstreams send load hints and list their caches. All keys have the same size; the least recently used is evicted first.")
+	a.assume("There are %d proxies, now and with pilotfish (--sidecars). The first tenth of the jobs fills the caches and does not count.", c.Sidecars)
 	reports := jobs[len(jobs)-1].Offset / s.Sidecars.Interval.Seconds() * float64(s.Fleet.Upstreams*c.Sidecars)
 	if reports > mostReports {
 		s.Sidecars.Interval = trace.Duration(s.Sidecars.Interval.Seconds() * reports / mostReports)
-		a.assume("Upstreams report every %v, because the log is long.", s.Sidecars.Interval.Round(time.Second))
+		a.assume("Upstreams report only every %v, because the log is long.", s.Sidecars.Interval.Round(time.Second))
 	}
 	return r
 }

@@ -24,13 +24,13 @@ func TestWhatif(t *testing.T) {
 	log, page := write(t, "access.csv", text), t.TempDir()+"/page.html"
 	code, out, stderr := tracelab("whatif", log, "--html", page)
 	require.Zero(t, code, stderr)
-	assert.Regexp(t, `8,000 jobs over 4\d+m\d+s. In the logs 5\d % found their key cached`, out)
+	assert.Regexp(t, `8,000 jobs over 4\d+m\d+s. In the logs 5\d % of them hit the cache`, out)
 	assert.Regexp(t, `\nleast-in-flight, 4 upstreams +\d`, out)
 	assert.Regexp(t, `\npilotfish, 4 upstreams +\d`, out)
-	assert.Regexp(t, `Upstreams needed for the waits of today: 3 in the present way, [34] with pilotfish.*The fleet is oversized: it has 4.`, out)
-	assert.Contains(t, out, "- There are as many upstreams as the logs name: 4 (--upstreams).")
-	assert.Contains(t, out, "- An upstream runs 4 jobs at one time: this fits the logs best (--cores).")
-	assert.Contains(t, out, "of 299: this fits the hits of the logs best (--cached).")
+	assert.Regexp(t, `Upstreams needed for today's waits: 3 with the present policy, [34] with pilotfish.*The fleet of 4 is oversized.`, out)
+	assert.Contains(t, out, "- The fleet has the upstreams in the logs: 4 (--upstreams).")
+	assert.Contains(t, out, "- An upstream runs 4 jobs at a time: this fits the logs best (--cores).")
+	assert.Contains(t, out, "of 299: this fits the hits in the logs best (--cached).")
 	html := read(t, page)
 	assert.Contains(t, html, "pilotfish, 4 upstreams")
 	assert.NotRegexp(t, `(?i)src=|href=|url\(`, html)
@@ -41,7 +41,7 @@ func TestWhatif(t *testing.T) {
 
 	code, out, stderr = tracelab("whatif", log, "--cached", "9")
 	require.Zero(t, code, stderr)
-	assert.Regexp(t, `UNSURE: .*find their key in the present way as it is simulated, and 5\d % in the logs`, out)
+	assert.Regexp(t, `UNSURE: .*the simulation of the present policy has \d+ % hits, the logs have 5\d %`, out)
 	assert.NotContains(t, out, "Upstreams needed")
 	assert.NotContains(t, out, "(--cached)", "it was given")
 }
@@ -51,7 +51,7 @@ func TestWhatifRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"the logs name no upstream: set their number with --upstreams": {log},
 		`--present "x" is not one of expected, `:                       {log, "--present", "x"},
-		"--key: it has no group in parentheses, which is the key":      {log, "--key", "x"},
+		"--key: it has no group in parentheses to match the key":      {log, "--key", "x"},
 		"--sidecars and --jobs must be above 0":                        {log, "--sidecars", "0"},
 		"there is no job in the log":                                   {write(t, "t.jsonl", `{"offset":0}`+"\n")},
 	} {
@@ -62,8 +62,8 @@ func TestWhatifRefuses(t *testing.T) {
 	}
 }
 
-// What whatif reports about the log of a simulated fleet is near to what the simulator reports about the fleet itself.
-func TestWhatifIsNearTheTruth(t *testing.T) {
+// For the log of a simulated fleet, whatif's ratio of waits is close to the simulator's.
+func TestWhatifOnSimulatedLogs(t *testing.T) {
 	for i, pattern := range []workload.Pattern{"schedules", "steady", "schedules", "steady"} {
 		s := judge.Setting{Load: []float64{0.4, 0.7}[i/2], Fetch: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 		s.Fleet.Upstreams, s.Fleet.Cores, s.Sidecars.Count, s.Sidecars.Hints = 8, []int{4, 2, 4, 6}[i], 3, true
@@ -96,9 +96,9 @@ func TestWhatifIsNearTheTruth(t *testing.T) {
 			_, err := fmt.Sscanf(row, "%f %% %f", new(float64), wait)
 			require.NoError(t, err, out)
 		}
-		off := (ours + 0.1) / (now + 0.1) * (waits["least-in-flight"] + 0.1) / (waits["expected"] + 0.1) // shorter waits than 0.1 s are alike
+		off := (ours + 0.1) / (now + 0.1) * (waits["least-in-flight"] + 0.1) / (waits["expected"] + 0.1) // waits below 0.1 s count as equal
 		assert.True(t, 0.4 < off && off < 3, "load %v, %s: %.3g times the ratio of %v\n%s", s.Load, pattern, off, waits, out)
-		assert.Contains(t, out, fmt.Sprintf("An upstream runs %d jobs at one time", s.Fleet.Cores))
+		assert.Contains(t, out, fmt.Sprintf("An upstream runs %d jobs at a time", s.Fleet.Cores))
 		assert.Equal(t, waits["least-in-flight"] > 1, strings.Contains(out, "UNSURE"), out)
 	}
 }
