@@ -103,7 +103,7 @@ func TestReplayRefuses(t *testing.T) {
 		`--to "x" is not like http://127.0.0.1:8080`:                        {"--to", "x"},
 		`--to "http://a/b" is not like`:                                     {"--to", "http://a/b"},
 		"--speed must be above 0":                                           {"--to", "http://a", "--speed", "0"},
-		"no job of the log has a recorded body: are they of the same time?": {"--to", "http://a", "--bodies", write(t, "b", "{}\n{")},
+		"no job of the log has a recorded body: do the files cover the same time?": {"--to", "http://a", "--bodies", write(t, "b", "{}\n{")},
 		regexp.QuoteMeta("missing flags: --to=URL"):                         nil,
 	} {
 		code, out, stderr := tracelab(append([]string{"replay", log}, args...)...)
