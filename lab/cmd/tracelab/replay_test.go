@@ -100,11 +100,11 @@ func recorded(t *testing.T, dir string) (log string) {
 func TestReplayRefuses(t *testing.T) {
 	log := write(t, "a.csv", "time,key,duration\n5,a,1\n")
 	for want, args := range map[string][]string{
-		`--to "x" is not like http://127.0.0.1:8080`:                        {"--to", "x"},
-		`--to "http://a/b" is not like`:                                     {"--to", "http://a/b"},
-		"--speed must be above 0":                                           {"--to", "http://a", "--speed", "0"},
+		`--to "x" is not like http://127.0.0.1:8080`:                               {"--to", "x"},
+		`--to "http://a/b" is not like`:                                            {"--to", "http://a/b"},
+		"--speed must be above 0":                                                  {"--to", "http://a", "--speed", "0"},
 		"no job of the log has a recorded body: do the files cover the same time?": {"--to", "http://a", "--bodies", write(t, "b", "{}\n{")},
-		regexp.QuoteMeta("missing flags: --to=URL"):                         nil,
+		regexp.QuoteMeta("missing flags: --to=URL"):                                nil,
 	} {
 		code, out, stderr := tracelab(append([]string{"replay", log}, args...)...)
 		assert.NotZero(t, code, want)

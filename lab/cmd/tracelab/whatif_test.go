@@ -51,7 +51,7 @@ func TestWhatifRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"the logs name no upstream: set their number with --upstreams": {log},
 		`--present "x" is not one of expected, `:                       {log, "--present", "x"},
-		"--key: it has no group in parentheses to match the key":      {log, "--key", "x"},
+		"--key: it has no group in parentheses to match the key":       {log, "--key", "x"},
 		"--sidecars and --jobs must be above 0":                        {log, "--sidecars", "0"},
 		"there is no job in the log":                                   {write(t, "t.jsonl", `{"offset":0}`+"\n")},
 	} {
