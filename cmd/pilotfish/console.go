@@ -206,8 +206,8 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	s.served.mu.Lock()
 	live.View = s.view(now, states)
 	s.served.mu.Unlock()
-	if !d.BelievedAt.IsZero() {
-		live.Discovery.Age = now.Sub(d.BelievedAt)
+	if !d.AcceptedAt.IsZero() {
+		live.Discovery.Age = now.Sub(d.AcceptedAt)
 	}
 	return live
 }

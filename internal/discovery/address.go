@@ -10,9 +10,9 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// selfAddresses are the sidecar's own addresses: those on which it listens. One
-// without a host, or with the unspecified one, stands for every host that
-// local returns; a loopback address also has the name localhost.
+// selfAddresses returns the addresses at which the sidecar can be reached. A listen
+// address without a host, or with an unspecified one, is reached at every host that
+// local returns. A loopback address is also reached as localhost.
 func selfAddresses(listen []string, local func() ([]string, error)) (map[string]bool, error) {
 	self := map[string]bool{}
 	for _, l := range listen {
@@ -42,9 +42,9 @@ func selfAddresses(listen []string, local func() ([]string, error)) (map[string]
 	return self, nil
 }
 
-// Own returns the indices of the addresses in list at which the sidecar itself listens.
+// Own returns the indices of addresses in list that are the sidecar's own.
 func Own(list, listen []string) (own []int) {
-	self, _ := selfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localHosts) // where one cannot be used, the check of that says so
+	self, _ := selfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localHosts) // an invalid one has its own error
 	for i, a := range list {
 		if address, wrong := settings.Address(a); wrong == nil && self[address] {
 			own = append(own, i)

@@ -105,7 +105,7 @@ func TestAHostileKubernetes(t *testing.T) {
 				_, _ = io.Copy(w, io.MultiReader(strings.NewReader(h.begin), from)) // until the client has enough
 			}
 			assert.Less(t, allocated(func() {
-				_, err := k.ask(t.Context(), 0)
+				_, err := k.query(t.Context(), 0)
 				if h.why == "" {
 					assert.NoError(t, err)
 					return

@@ -22,7 +22,7 @@ const (
 // endOfTime is the first time that RFC 3339 cannot represent.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// attributes are what text, a service's meta or a line of a file, tells about an upstream.
+// attributes are the properties of an upstream in a service's meta or a line of a file.
 type attributes struct {
 	pool.Upstream
 	preemptible bool

@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// Bounds on a reply of Consul or Kubernetes, in bytes, and in the '{' and ',' that it has: a decoder makes
-// hundreds of bytes of each "{}", so that 32 MiB would become gigabytes. An instance of Consul takes 1 to
-// 2 kB, and has about 15 and 80.
+// Limits for a reply of Consul or Kubernetes. Objects and members are counted by '{' and ','. They are limited because
+// a decoder allocates hundreds of bytes for each "{}", so 32 MiB of them would become gigabytes. An instance in
+// Consul has 1 to 2 kB, about 15 objects and 80 members.
 const (
 	maxReply   = 32 << 20
 	maxObjects = 40 * maxUpstreams
 	maxMembers = 150 * maxUpstreams
-	// maxFailure bounds a reply that says why there is none, in bytes.
+	// maxFailure is the maximum length of an error response, in bytes.
 	maxFailure = 64 << 10
 )
 
@@ -38,7 +38,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// counted is the body of a response, with the counts so far.
+// counted is a response body that counts what has been read.
 type counted struct {
 	io.ReadCloser
 	bytes, objects, members int

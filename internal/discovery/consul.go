@@ -25,16 +25,16 @@ const (
 	consulTimeout = 5 * time.Second // timeout of a reply, in addition to that wait
 )
 
-// Consul is a service whose healthy instances are the upstreams. What else its clients
-// can set comes from Consul's own CONSUL_* environment variables: TLS, the namespace.
+// Consul is a service whose healthy instances are the upstreams. TLS, the namespace and other
+// options of Consul's clients are read from Consul's own CONSUL_* environment variables.
 type Consul struct {
-	// Address is the agent's: host:port, or a URL with http, https or unix.
+	// Address is the agent's address: host:port, or a URL with http, https or unix.
 	// Empty means 127.0.0.1:8500.
 	Address string `yaml:"address"`
 	// Service is the name of the service.
 	Service string `yaml:"service"`
-	// AllowWarning makes instances healthy whose worst check is in the state warning, with their weight for that. Without it,
-	// all checks of an instance must be passing.
+	// AllowWarning also accepts instances whose worst check is in the state warning, with their weight for that state. Without
+	// it, all checks of an instance must be passing.
 	AllowWarning bool `yaml:"allow_warning"`
 	// TokenFile holds the ACL token. It is read before every query.
 	TokenFile string `yaml:"token_file"`
@@ -51,7 +51,7 @@ func (s *Consul) check(f *settings.Faults) {
 		f.Add("address", "%s must begin with http, https or unix", settings.Quote(s.Address))
 	}
 	if _, err := files.Token(s.TokenFile); err != nil {
-		f.Warn("token_file", "%v", err) // it may come later
+		f.Warn("token_file", "%v", err) // the file can be created later
 	}
 }
 
@@ -60,15 +60,15 @@ func (s *Consul) check(f *settings.Faults) {
 type consul struct {
 	cfg    Consul
 	client *api.Client
-	index  uint64 // of the last reply; 0 asks without blocking
+	index  uint64 // of the last reply; 0 makes the next query return at once
 }
 
-func (s *Consul) open(c *Config) (origin, error) {
-	// It reads the environment, and connects anew for each query: there is at most about one a second,
-	// usually one a minute, and a pooled connection would outlive an agent that moved.
+func (s *Consul) open(c *Config) (source, error) {
+	// This configuration reads the environment and opens a connection for each query. A pooled connection
+	// would stay with an old agent, and there is at most one query a second, usually one a minute.
 	conf := api.DefaultNonPooledConfig()
 	conf.Address = cmp.Or(s.Address, conf.Address)
-	name := "consul service " + s.Service + " at " + conf.Address // which the client changes
+	name := "consul service " + s.Service + " at " + conf.Address // NewClient changes conf.Address
 	conf.Transport.Proxy = nil
 	conf.Transport.DialContext = (&net.Dialer{Timeout: 3 * time.Second}).DialContext
 	conf.Transport.MaxResponseHeaderBytes = 64 << 10
@@ -77,35 +77,35 @@ func (s *Consul) open(c *Config) (origin, error) {
 	}
 	client, err := api.NewClient(conf)
 	if err != nil {
-		return origin{}, fmt.Errorf("consul: %w", err)
+		return source{}, fmt.Errorf("consul: %w", err)
 	}
 	conf.HttpClient.Transport = bounded{conf.HttpClient.Transport}
 	conf.HttpClient.CheckRedirect = httpclient.CheckRedirect // each request carries the token
-	return origin{(&consul{cfg: *s, client: client}).ask, name, shortest}, nil
+	return source{(&consul{cfg: *s, client: client}).query, name, shortest}, nil
 }
 
-// ask leaves out an instance without a usable address; a wrong value in its meta costs only
-// what that value would tell.
-func (c *consul) ask(ctx context.Context, atMost time.Duration) (r reply, err error) {
-	entries, meta, err := c.query(ctx, atMost)
+// query skips instances without a valid address. An invalid value in an instance's meta is
+// ignored; the instance stays.
+func (c *consul) query(ctx context.Context, atMost time.Duration) (r reply, err error) {
+	entries, meta, err := c.health(ctx, atMost)
 	if err != nil {
-		c.index = 0 // the next server may count differently
+		c.index = 0 // the next server may use other indices
 		return r, fmt.Errorf("the Consul agent gives no reply: %w", err)
 	}
 	if meta.LastIndex < c.index {
-		meta.LastIndex = 0 // that of another catalogue, or missing: to wait for it could miss changes
+		meta.LastIndex = 0 // a restarted catalogue, or no index: waiting for the old one could miss changes
 	}
 	c.index = meta.LastIndex
 	for _, e := range entries {
 		if !c.cfg.AllowWarning || !hasCheck(e, func(status string) bool { return status != api.HealthPassing && status != api.HealthWarning }) {
-			r.take(readEntry(e))
+			r.add(readEntry(e))
 		}
 	}
 	return r, nil
 }
 
-func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.ServiceEntry, *api.QueryMeta, error) {
-	token, err := files.Token(c.cfg.TokenFile) // without one, that of the environment counts
+func (c *consul) health(ctx context.Context, atMost time.Duration) ([]*api.ServiceEntry, *api.QueryMeta, error) {
+	token, err := files.Token(c.cfg.TokenFile) // if there is none, the client uses CONSUL_HTTP_TOKEN
 	if err != nil {
 		return nil, nil, fmt.Errorf("its token: %w", err)
 	}
@@ -118,7 +118,7 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 		}
 		limit += opts.WaitTime + opts.WaitTime/16 // an agent makes a wait longer by up to a 16th
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 
 	entries, meta, err := c.client.Health().Service(c.cfg.Service, "", !c.cfg.AllowWarning, opts.WithContext(ctx))
@@ -127,7 +127,7 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 		return nil, nil, context.Cause(ctx)
 	case err != nil:
 		return nil, nil, brief(err)
-	case !meta.KnownLeader && meta.QueryBackend != api.QueryBackendStreaming: // a client agent's streamed view never knows one
+	case !meta.KnownLeader && meta.QueryBackend != api.QueryBackendStreaming: // a streaming client agent never reports a leader
 		return nil, nil, errors.New("the Consul server has no leader")
 	case len(entries) == 0 && meta.ResultsFilteredByACLs:
 		return nil, nil, errors.New("the ACL token may not read the service or its nodes")
@@ -146,9 +146,9 @@ func brief(err error) error {
 	return err
 }
 
-// hasCheck reports whether an instance has a check in this state.
-func hasCheck(e *api.ServiceEntry, such func(status string) bool) bool {
-	return e != nil && slices.ContainsFunc(e.Checks, func(c *api.HealthCheck) bool { return c != nil && such(c.Status) })
+// hasCheck reports whether an instance has a check whose status matches.
+func hasCheck(e *api.ServiceEntry, matches func(status string) bool) bool {
+	return e != nil && slices.ContainsFunc(e.Checks, func(c *api.HealthCheck) bool { return c != nil && matches(c.Status) })
 }
 
 // readEntry converts an instance to an upstream. The upstream has no address if the instance's is invalid.
@@ -165,8 +165,8 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 		return u, fmt.Errorf("instance %s: %w", settings.Quote(e.Service.ID), err)
 	}
 	var a attributes
-	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining", "for"} { // other keys are not ours
-		if value, told := e.Service.Meta[key]; told {
+	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining", "for"} { // other keys belong to others
+		if value, ok := e.Service.Meta[key]; ok {
 			err = errors.Join(err, a.set(key, value))
 		}
 	}

@@ -206,7 +206,7 @@ func askOnce(t *testing.T, c Consul) (reply, error) {
 	c.Service = "rules"
 	from, err := c.open(new(Config))
 	require.NoError(t, err)
-	return from.ask(context.Background(), 0)
+	return from.query(context.Background(), 0)
 }
 
 func TestConsulChecksInWarning(t *testing.T) {
@@ -231,7 +231,7 @@ func TestConsulChecksInWarning(t *testing.T) {
 	} {
 		r, err := askOnce(t, Consul{Address: server.URL, AllowWarning: allow})
 		require.NoError(t, err)
-		assert.Equal(t, allow, r.flaw != nil, "null")
+		assert.Equal(t, allow, r.skipReason != nil, "null")
 		assert.Equal(t, want, r.upstreams)
 	}
 }

@@ -27,48 +27,47 @@ type Config struct {
 	// among them is left out, because it would be a loop. An unspecified host
 	// stands for all of this machine's addresses.
 	Self []string
-	// Last is the set in force of the Discovery that this one replaces. It is
-	// the last good set here, until the source is believed. Nil is none.
+	// Last is the current set of the Discovery that this one replaces. It stays
+	// in use until a list is accepted. It may be nil.
 	Last []pool.Upstream
-	// Before is what that one told of itself. Its counts begin anew.
+	// Before is the status of that Discovery. Its counts are not carried over.
 	Before Status
-	// Changed is called from Run's goroutine when Status.Trouble has changed. It
-	// must not block. Nil is not called.
+	// Changed is called from Run's goroutine when Status.Trouble changes. It
+	// must not block. It may be nil.
 	Changed func(Status)
-	// Resolver resolves the names of DNS; nil is the system's.
+	// Resolver resolves DNS names; nil means the system's resolver.
 	Resolver Resolver
-	// Transport carries the queries to Consul; nil is a plain one without proxy.
+	// Transport sends the queries to Consul; nil means a default transport that uses no proxy.
 	Transport http.RoundTripper
 }
 
-// Status is the state of a Discovery. The age of the set is the time since
-// BelievedAt.
+// Status is the state of a Discovery.
 type Status struct {
-	// Source names where upstreams come from.
+	// Source is the name of the source, such as "file /etc/upstreams".
 	Source string
-	// Upstreams counts the set in force.
+	// Upstreams is the number of upstreams in the current set.
 	Upstreams int
-	// BelievedAt is when the source last gave a reply that was believed in
-	// full; zero before the first.
-	BelievedAt time.Time
-	// Trouble says what is wrong with the source's last reply, or with the snapshot, and
-	// what that means; "" is nothing.
+	// AcceptedAt is when a list of the source was last accepted in full; zero
+	// before the first. The time since then is the age of the set.
+	AcceptedAt time.Time
+	// Trouble describes what is wrong with the last reply or with the snapshot, and the
+	// consequence. It is empty if nothing is wrong.
 	Trouble string
-	// Applied counts changes of the set, Refused the replies in doubt, Failed
-	// the replies that did not come.
+	// Applied counts changes of the set, Refused the replies in doubt, and Failed
+	// the failed queries.
 	Applied, Refused, Failed uint64
 }
 
 // Discovery follows one source.
 type Discovery struct {
-	changed  func(Status)
-	self     map[string]bool // addresses
-	origin   origin
-	guard    guard
-	pacer    pacer
-	snapshot *snapshot       // nil keeps none
-	saved    []pool.Upstream // what the snapshot had at the start
-	unkept   error           // why the snapshot could not be read or written last
+	changed     func(Status)
+	self        map[string]bool // addresses
+	source      source
+	guard       guard
+	pacer       pacer
+	snapshot    *snapshot       // nil if none is configured
+	saved       []pool.Upstream // the content of the snapshot at the start
+	snapshotErr error           // of the last read or write of the snapshot
 
 	mu     sync.Mutex
 	status Status
@@ -76,7 +75,7 @@ type Discovery struct {
 
 // New returns a Discovery; Run starts it. The settings must have been checked.
 func New(cfg Config) (*Discovery, error) {
-	from, err := cfg.given()[0].open(&cfg)
+	from, err := cfg.configured()[0].open(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
@@ -85,13 +84,13 @@ func New(cfg Config) (*Discovery, error) {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
 	d := &Discovery{
-		changed: cfg.Changed, self: self, origin: from,
+		changed: cfg.Changed, self: self, source: from,
 		guard: guard{emptyAfter: cfg.EmptyAfter}, pacer: pacer{gap: from.gap, rng: cfg.Rand},
-		status: Status{Source: from.name, BelievedAt: cfg.Before.BelievedAt, Trouble: cfg.Before.Trouble},
+		status: Status{Source: from.name, AcceptedAt: cfg.Before.AcceptedAt, Trouble: cfg.Before.Trouble},
 	}
 	if cfg.Snapshot != "" {
 		d.snapshot = &snapshot{path: cfg.Snapshot, Source: from.name}
-		d.saved, d.unkept = d.snapshot.read()
+		d.saved, d.snapshotErr = d.snapshot.read()
 		d.saved = arrange(d.saved, self)
 	}
 	if last := arrange(cfg.Last, self); len(last) > 0 {
@@ -107,43 +106,43 @@ func (d *Discovery) Status() Status {
 	return d.status
 }
 
-// Run calls changed with the full set of upstreams, sorted by address and free of duplicates,
-// whenever it changes; the set is changed's own. It does so first once the source is believed, or
-// once the source is out of reach and there is a snapshot. Run ends with ctx. It must be called once.
+// Run calls changed with the full set of upstreams, sorted by address and without duplicates,
+// whenever the set changes; changed may keep it. The first call happens when a list is accepted, or when
+// the source is unreachable and there is a snapshot. Run returns when ctx is done. It must be called once.
 func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
-	var confirm time.Duration // how long a doubt must still be confirmed
+	var confirm time.Duration // how long the source must still confirm a list in doubt
 	var failed bool
 	for sleep(ctx, d.pacer.pause(time.Now(), failed, confirm)) {
-		r, err := d.origin.ask(ctx, confirm)
+		r, err := d.source.query(ctx, confirm)
 		if ctx.Err() != nil {
 			return
 		}
 		if n := len(r.upstreams); err == nil && n > maxUpstreams {
-			err = fmt.Errorf("%s names %d upstreams, and at most %d are allowed", d.origin.name, n, maxUpstreams)
+			err = fmt.Errorf("%s names %d upstreams, and at most %d are allowed", d.source.name, n, maxUpstreams)
 		}
 		result := d.take(time.Now(), r, err)
 		failed, confirm = err != nil, result.confirm
 		if result.changed {
-			changed(slices.Clone(d.guard.inForce()))
+			changed(slices.Clone(d.guard.current()))
 		}
 	}
 }
 
 // take applies a reply, or records the failure.
-func (d *Discovery) take(now time.Time, r reply, err error) ruling {
+func (d *Discovery) take(now time.Time, r reply, err error) verdict {
 	set := arrange(r.upstreams, d.self)
 	restored := (err != nil || len(set) == 0) && d.guard.good == nil && len(d.saved) > 0
 	if restored {
 		d.guard.good, d.guard.applied = d.saved, d.saved
 	}
-	var result ruling
+	var result verdict
 	if err != nil {
 		d.guard.fail()
 	} else {
-		result = d.guard.judge(now, set)
+		result = d.guard.decide(now, set)
 	}
 	if result.changed && !restored && d.snapshot != nil {
-		d.unkept = d.snapshot.write(d.guard.inForce())
+		d.snapshotErr = d.snapshot.write(d.guard.current())
 	}
 	result.changed = result.changed || restored
 	d.note(now, result, r, err)
@@ -151,19 +150,19 @@ func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 }
 
 // note updates the status, and calls Config.Changed if Status.Trouble has changed.
-func (d *Discovery) note(now time.Time, result ruling, r reply, err error) {
+func (d *Discovery) note(now time.Time, result verdict, r reply, err error) {
 	trouble := d.trouble(result, r, err)
 	d.mu.Lock()
 	s := &d.status
 	news := s.Trouble != trouble
-	s.Trouble, s.Upstreams = trouble, len(d.guard.inForce())
+	s.Trouble, s.Upstreams = trouble, len(d.guard.current())
 	switch {
 	case err != nil:
 		s.Failed++
 	case result.doubt != none:
 		s.Refused++
 	default:
-		s.BelievedAt = now
+		s.AcceptedAt = now
 	}
 	if result.changed {
 		s.Applied++
@@ -176,7 +175,7 @@ func (d *Discovery) note(now time.Time, result ruling, r reply, err error) {
 	}
 }
 
-// sleep waits for d, and returns false when ctx ends it.
+// sleep waits for d, and reports false if ctx is done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

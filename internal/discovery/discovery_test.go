@@ -78,7 +78,7 @@ func TestTroubleIsToldOnceInWords(t *testing.T) {
 		s := d.Status()
 		assert.Equal(t, 3, s.Upstreams)
 		assert.Equal(t, []uint64{1, 3, 5}, []uint64{s.Applied, s.Refused, s.Failed})
-		assert.True(t, s.BelievedAt.After(start))
+		assert.True(t, s.AcceptedAt.After(start))
 	})
 	bubble(t, func(t *testing.T) {
 		var told []string
@@ -117,14 +117,14 @@ func TestTheLastSetIsTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told []string
 		a := &agent{replies: []scripted{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
-		before := Status{BelievedAt: time.Now(), Trouble: "the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 4 upstreams kept"}
+		before := Status{AcceptedAt: time.Now(), Trouble: "the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 4 upstreams kept"}
 		d := consulOf(t, a, func(c *Config) {
 			c.Last = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}, {Address: "c:1"}, {Address: "d:1"}}
 			c.Before = before
 			troubles(&told)(c)
 		})
 		assert.Equal(t, 4, d.Status().Upstreams)
-		assert.Equal(t, before.BelievedAt, d.Status().BelievedAt)
+		assert.Equal(t, before.AcceptedAt, d.Status().AcceptedAt)
 		assert.Equal(t, "a b c d", sets(follow(t, d, time.Minute)))
 		assert.EqualValues(t, 1, d.Status().Refused)
 		assert.Equal(t, []string{"consul service rules at consul.test:8500 lacks 3 of 4 upstreams; 3 upstreams kept for 10 s", ""}, told, "what was told is not told again")

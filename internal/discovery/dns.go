@@ -18,12 +18,12 @@ const (
 	dnsTimeout  = 5 * time.Second // timeout of a resolution, including SRV targets
 )
 
-// dns is a name whose records are the upstreams. A name that does not exist is
-// an empty reply, because a headless service without a ready pod has none. Any
-// other failure is no reply.
+// dns is a name whose records are the upstreams. A name that does not exist gives
+// an empty list, because a headless service without a ready pod has no records. Any
+// other failure is an error.
 type dns struct {
 	name     string
-	port     int // 0 is that of SRV records
+	port     int // 0 means that SRV records contain the ports
 	resolver Resolver
 }
 
@@ -47,19 +47,19 @@ func (s *Settings) checkDNS(f *settings.Faults) {
 	}
 }
 
-func (s *Settings) openDNS(c *Config) (origin, error) {
+func (s *Settings) openDNS(c *Config) (source, error) {
 	name, port, err := splitDNS(s.DNS)
 	d := &dns{name: name, port: port, resolver: cmp.Or[Resolver](c.Resolver, system{&net.Resolver{PreferGo: true, StrictErrors: true}, resolvConf})}
-	return origin{d.ask, "dns " + s.DNS, dnsInterval}, err
+	return source{d.query, "dns " + s.DNS, dnsInterval}, err
 }
 
-func (d *dns) ask(ctx context.Context, _ time.Duration) (r reply, err error) {
+func (d *dns) query(ctx context.Context, _ time.Duration) (r reply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
 	if d.port == 0 {
 		err = d.services(ctx, &r)
 	} else if err = d.addresses(ctx, &r, d.name, d.port, 0); notFound(err) {
-		r.none, err = d.name+" does not exist or has no address (NXDOMAIN)", nil
+		r.emptyReason, err = d.name+" does not exist or has no address (NXDOMAIN)", nil
 	}
 	if err != nil {
 		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, err)
@@ -67,30 +67,30 @@ func (d *dns) ask(ctx context.Context, _ time.Duration) (r reply, err error) {
 	return r, nil
 }
 
-// addresses adds those of a name to r. One that has both families is still one upstream, or
-// one for each of its IPv4 addresses.
+// addresses adds the addresses of a name to r: its IPv4 addresses, or its IPv6 addresses if it
+// has no other. So a host with both is not listed twice.
 func (d *dns) addresses(ctx context.Context, r *reply, name string, port int, weight float64) error {
 	ips, err := d.resolver.LookupNetIP(ctx, "ip4", name)
 	if notFound(err) {
 		ips, err = d.resolver.LookupNetIP(ctx, "ip6", name)
 	}
 	for _, ip := range ips {
-		address, flaw := settings.JoinAddress(ip.String(), port)
-		r.take(pool.Upstream{Address: address, Weight: weight}, flaw)
+		address, invalid := settings.JoinAddress(ip.String(), port)
+		r.add(pool.Upstream{Address: address, Weight: weight}, invalid)
 	}
 	return err
 }
 
 // services resolves the SRV records and then each target, because a job must not
-// depend on DNS. Only the targets of the most preferred priority count (RFC
-// 2782). One that does not exist is left out; one that cannot be resolved may exist.
+// depend on DNS. Only targets of the lowest priority value are used (RFC 2782). A
+// target that does not exist is skipped. Any other failure is an error: the target may exist.
 func (d *dns) services(ctx context.Context, r *reply) error {
 	_, records, err := d.resolver.LookupSRV(ctx, "", "", d.name)
 	switch {
 	case len(records) > 0:
-		r.leaveOut(err) // malformed records
+		r.skip(err) // malformed records
 	case notFound(err):
-		r.none = fmt.Sprintf("%s does not exist or has no SRV record (NXDOMAIN); addresses need a port: %s:PORT", d.name, d.name)
+		r.emptyReason = fmt.Sprintf("%s does not exist or has no SRV record (NXDOMAIN); addresses need a port: %s:PORT", d.name, d.name)
 	case err != nil:
 		return err
 	}
@@ -100,11 +100,11 @@ func (d *dns) services(ctx context.Context, r *reply) error {
 		}
 		target := strings.TrimSuffix(record.Target, ".")
 		if target == "" {
-			r.none = d.name + ` has the SRV target ".": the service is not available (RFC 2782)`
+			r.emptyReason = d.name + ` has the SRV target ".": the service is not available (RFC 2782)`
 			continue
 		}
 		if !settings.HostName(target) {
-			r.leaveOut(fmt.Errorf("target %s is not a host name", settings.Quote(target)))
+			r.skip(fmt.Errorf("target %s is not a host name", settings.Quote(target)))
 			continue
 		}
 		if err := d.addresses(ctx, r, target, int(record.Port), float64(record.Weight)); err != nil {
@@ -112,11 +112,11 @@ func (d *dns) services(ctx context.Context, r *reply) error {
 			if !notFound(err) {
 				return err
 			}
-			r.leaveOut(err)
+			r.skip(err)
 		}
 	}
 	if len(r.upstreams) == 0 {
-		return r.flaw
+		return r.skipReason
 	}
 	return nil
 }

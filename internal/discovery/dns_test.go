@@ -31,9 +31,9 @@ type zone struct {
 }
 
 var (
-	errNone    = &net.DNSError{Err: "no such host", IsNotFound: true}
-	errServer  = &net.DNSError{Err: "server misbehaving", IsTemporary: true}
-	errTimeout = &net.DNSError{Err: "i/o timeout", IsTimeout: true}
+	errNone   = &net.DNSError{Err: "no such host", IsNotFound: true}
+	errServer = &net.DNSError{Err: "server misbehaving", IsTemporary: true}
+	errHung   = &net.DNSError{Err: "i/o timeout", IsTimeout: true}
 )
 
 func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -125,7 +125,7 @@ func TestDNSFollowsAddresses(t *testing.T) {
 
 // Nor does a resolver that hangs, and goes on after an hour.
 func TestDNSFailuresReplaceNothing(t *testing.T) {
-	for _, err := range []error{errServer, errTimeout, errors.New("connection refused"), context.DeadlineExceeded} {
+	for _, err := range []error{errServer, errHung, errors.New("connection refused"), context.DeadlineExceeded} {
 		bubble(t, func(t *testing.T) {
 			z := &zone{ips: map[string]string{"rules": "10.0.0.1"}, fail: map[string]error{}}
 			var told []string
@@ -235,16 +235,16 @@ func TestDNSOverTheWire(t *testing.T) {
 		s := Settings{DNS: name}
 		from, err := s.openDNS(&Config{Resolver: resolver})
 		require.NoError(t, err)
-		a, err := from.ask(t.Context(), 0)
+		a, err := from.query(t.Context(), 0)
 		require.NoError(t, err)
-		require.NoError(t, a.flaw)
+		require.NoError(t, a.skipReason)
 		assert.Equal(t, want, addresses(arrange(a.upstreams, nil)))
 	}
 	for _, name := range []string{"nothing:1", "nothing"} {
 		s := Settings{DNS: name}
 		from, err := s.openDNS(&Config{Resolver: resolver})
 		require.NoError(t, err)
-		_, err = from.ask(t.Context(), 0)
+		_, err = from.query(t.Context(), 0)
 		assert.ErrorContains(t, err, "server misbehaving", "refused with one suffix of the search list, it may exist")
 	}
 }

@@ -19,36 +19,36 @@ const (
 	fileInterval = 2 * time.Second
 )
 
-// file is a list in a file. The file is read whole each time, because lists are
-// small, and times and inodes do not tell reliably that one changed: it may be
-// edited in place, renamed over, or reached through a link. A change is taken
-// once two reads in a row agree, so that a half-written file is not taken.
+// file is a list in a file. The whole file is read each time: lists are small, and
+// modification times and inodes do not show every change (edits in place, renames,
+// links). A change is applied when two consecutive reads agree, so that a half-written
+// file is not used.
 type file struct {
 	path string
 	last []byte          // the content of the last read
-	list []pool.Upstream // what was taken last; nil is nothing yet
+	list []pool.Upstream // the applied list; nil before the first
 }
 
 // checkFile warns if the file does not exist. That is not an error: the file can be created later.
 func (s *Settings) checkFile(f *settings.Faults) {
-	if _, err := (&file{path: s.File}).ask(context.Background(), 0); err != nil {
+	if _, err := (&file{path: s.File}).query(context.Background(), 0); err != nil {
 		f.Warn("", "%v", err)
 	}
 }
 
-func (s *Settings) openFile(*Config) (origin, error) {
-	return origin{(&file{path: s.File}).ask, "file " + s.File, fileInterval}, nil
+func (s *Settings) openFile(*Config) (source, error) {
+	return source{(&file{path: s.File}).query, "file " + s.File, fileInterval}, nil
 }
 
-func (f *file) ask(context.Context, time.Duration) (reply, error) {
-	now, err := readFile(f.path)
+func (f *file) query(context.Context, time.Duration) (reply, error) {
+	text, err := readFile(f.path)
 	if err != nil {
 		return reply{}, err
 	}
-	agrees := f.list == nil || bytes.Equal(now, f.last)
-	f.last = now
+	agrees := f.list == nil || bytes.Equal(text, f.last)
+	f.last = text
 	if agrees {
-		list, err := parseList(f.path, now)
+		list, err := parseList(f.path, text)
 		if err != nil {
 			return reply{}, err
 		}
@@ -66,9 +66,9 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// parseList reads the text of a file of upstreams: each line is an address followed by
-// any of weight=, cores=, started_at=, stops_at=, preemptible=, draining= and for=, blank, or
-// a comment after '#'. The list is not nil.
+// parseList parses a file of upstreams. Each line has an address, followed by
+// any of weight=, cores=, started_at=, stops_at=, preemptible=, draining= and for=. Blank lines and
+// comments after '#' are ignored. The list is not nil.
 func parseList(path string, text []byte) ([]pool.Upstream, error) {
 	list, n := []pool.Upstream{}, 0
 	for line := range strings.Lines(string(text)) {

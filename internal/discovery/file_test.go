@@ -94,7 +94,7 @@ func TestFileHalfWrittenIsNotTaken(t *testing.T) {
 		{"10.0.0.1:9001\n10.0.0.2:9002", "10.0.0.1:9001 10.0.0.2:9002"},
 	} {
 		write(t, step.text)(path)
-		a, err := from.ask(t.Context(), 0)
+		a, err := from.query(t.Context(), 0)
 		require.NoError(t, err)
 		assert.Equal(t, step.want, addresses(a.upstreams))
 	}

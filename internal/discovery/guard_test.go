@@ -27,16 +27,16 @@ func play(t *testing.T, script string) string {
 		after, err := time.ParseDuration(second + "s")
 		require.NoError(t, err)
 		said = strings.TrimSpace(strings.Split(said, "=>")[0])
-		var r ruling
+		var r verdict
 		switch said {
 		case "!":
 			g.fail()
 		case "-":
-			r = g.judge(epoch.Add(after), ups(""))
+			r = g.decide(epoch.Add(after), ups(""))
 		default:
-			r = g.judge(epoch.Add(after), ups(said))
+			r = g.decide(epoch.Add(after), ups(said))
 		}
-		got := fmt.Sprintf("%s %s => %s", second, said, names(g.inForce()))
+		got := fmt.Sprintf("%s %s => %s", second, said, names(g.current()))
 		if r.doubt != none {
 			got += fmt.Sprintf(" (%s, %s)", r.doubt, r.confirm)
 		}
@@ -104,9 +104,9 @@ func TestGuardThatKeepsNothingBelievesAtOnce(t *testing.T) {
 	g := new(guard)
 	for _, said := range []string{"", "a b c d", "a", "", "b"} {
 		g.fail()
-		r := g.judge(epoch, ups(said))
-		assert.Equal(t, ruling{changed: true}, r)
-		assert.Equal(t, names(ups(said)), names(g.inForce()))
+		r := g.decide(epoch, ups(said))
+		assert.Equal(t, verdict{changed: true}, r)
+		assert.Equal(t, names(ups(said)), names(g.current()))
 	}
 }
 
@@ -122,9 +122,9 @@ func TestGuardProperties(t *testing.T) {
 			step := time.Duration(rng.IntN(8000)) * time.Millisecond
 			now = now.Add(step)
 			if rng.IntN(12) == 0 {
-				before := names(g.inForce())
+				before := names(g.current())
 				g.fail()
-				require.Equal(t, before, names(g.inForce()))
+				require.Equal(t, before, names(g.current()))
 				last = "?"
 				continue
 			}
@@ -148,24 +148,24 @@ func TestGuardProperties(t *testing.T) {
 			}
 			last = said
 			set := ups(said)
-			before := g.inForce()
-			r := g.judge(now, set)
+			before := g.current()
+			r := g.decide(now, set)
 
 			for _, u := range set {
-				_, ok := slices.BinarySearchFunc(g.inForce(), u, byAddress)
+				_, ok := slices.BinarySearchFunc(g.current(), u, byAddress)
 				require.True(t, ok || g.good == nil, "what a reply has is in force at once")
 			}
 			if r.doubt == none {
-				require.Equal(t, names(set), names(g.inForce()))
+				require.Equal(t, names(set), names(g.current()))
 				lastGood = set
 			} else {
 				require.Positive(t, r.confirm)
 				require.Equal(t, map[doubt]time.Duration{emptiness: 30 * time.Second, drop: 10 * time.Second}[r.doubt], r.hold)
 				require.Less(t, run, r.hold, "a reply repeated for long is believed")
-				require.Empty(t, missing(lastGood, g.inForce()), "nothing is lost while in doubt")
+				require.Empty(t, missing(lastGood, g.current()), "nothing is lost while in doubt")
 				require.Equal(t, r.doubt == emptiness, len(set) == 0)
 			}
-			require.Equal(t, r.changed, names(before) != names(g.inForce()))
+			require.Equal(t, r.changed, names(before) != names(g.current()))
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 					text = append(text, l)
 				}
 			}
-			if g.judge(now, ups(strings.Join(text, " "))).doubt != none {
+			if g.decide(now, ups(strings.Join(text, " "))).doubt != none {
 				continue
 			}
 			if lost := good &^ s.set; good > 0 && (s.set == 0 || 2*ones(lost) > ones(good)) {
@@ -253,11 +253,11 @@ func TestGuardHoldsABoundedSet(t *testing.T) {
 		return arrange(set, nil)
 	}
 	now, g := time.Unix(1_800_000_000, 0), guard{emptyAfter: time.Hour, good: of("a%d:1")}
-	g.judge(now, of("b%d:1"))
-	assert.Equal(t, of("a%d:1"), g.inForce(), "the upstreams that serve are kept")
+	g.decide(now, of("b%d:1"))
+	assert.Equal(t, of("a%d:1"), g.current(), "the upstreams that serve are kept")
 	g.good = g.good[:maxUpstreams-2]
-	g.judge(now, of("b%d:1"))
-	assert.Len(t, g.inForce(), maxUpstreams)
+	g.decide(now, of("b%d:1"))
+	assert.Len(t, g.current(), maxUpstreams)
 }
 
 func TestArrangeBelievesTheNewestStart(t *testing.T) {

@@ -22,26 +22,26 @@ import (
 
 const (
 	kubernetesWait = 5 * time.Minute // maximum duration of a watch
-	// kubernetesTimeout is the timeout of a reply, in addition to that.
+	// kubernetesTimeout is the timeout of a request, in addition to the duration of a watch.
 	kubernetesTimeout = 10 * time.Second
-	// maxEndpoints bounds slices and endpoints, of which not all are upstreams, over all watches.
+	// maxEndpoints is the maximum number of slices and endpoints together; not all endpoints are upstreams.
 	maxEndpoints = 4 * maxUpstreams
-	// settleTime is how long a watch is read after a change, because changes often come in groups.
+	// settleTime is how long a watch is read after a change, because changes often occur in groups.
 	settleTime = 100 * time.Millisecond
 )
 
-// Kubernetes is a service whose EndpointSlices name the upstreams. A pod that serves
-// is one; one that serves and terminates is draining. A pod that has two addresses is
-// reached by IPv4.
+// Kubernetes is a service whose EndpointSlices name the upstreams. Each serving pod is an
+// upstream; a terminating one is draining. Of a pod with two addresses, the IPv4 address
+// is used.
 type Kubernetes struct {
 	// Service is the name of the service.
 	Service string `yaml:"service"`
-	// Namespace is the service's; the pod's own, or that of the kubeconfig, when empty.
+	// Namespace is the namespace of the service. Empty means the pod's own, or that of the kubeconfig.
 	Namespace string `yaml:"namespace"`
 	// Port is the name of the service's port. Empty means its only TCP port.
 	Port string `yaml:"port"`
-	// Kubeconfig is a file that says how to reach the API server. Empty is for a pod of
-	// the cluster, whose service account says so.
+	// Kubeconfig is the path of a kubeconfig file. Empty means the service account of the pod
+	// in which this process runs.
 	Kubeconfig string `yaml:"kubeconfig"`
 }
 
@@ -61,23 +61,23 @@ func (s *Kubernetes) check(f *settings.Faults) {
 	}
 }
 
-// kubernetes follows a service's EndpointSlices: a list first, and then one watch
-// after the other from where the last one ended.
+// kubernetes follows a service's EndpointSlices: it lists them once, and then watches
+// for changes. Each watch continues at the resource version of the last one.
 type kubernetes struct {
 	cfg     Kubernetes
 	client  dynamic.ResourceInterface // nil until the first query: a configuration can be checked outside of a cluster
 	slices  map[string]*endpointSlice // by name
-	version string                    // of the slices; "" asks for a list
+	version string                    // resource version of slices; "" means that they must be listed
 }
 
-func (s *Kubernetes) open(*Config) (origin, error) {
-	klog.SetSlogLogger(slog.Default()) // or client-go would write lines of another form into the log
+func (s *Kubernetes) open(*Config) (source, error) {
+	klog.SetSlogLogger(slog.Default()) // else client-go writes lines that are not JSON
 	name := "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service
-	return origin{(&kubernetes{cfg: *s}).ask, name, shortest}, nil
+	return source{(&kubernetes{cfg: *s}).query, name, shortest}, nil
 }
 
-func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, error) {
-	ctx = klog.NewContext(ctx, klog.Logger{}) // client-go would write lines of its own into the log
+func (k *kubernetes) query(ctx context.Context, atMost time.Duration) (reply, error) {
+	ctx = klog.NewContext(ctx, klog.Logger{}) // else client-go logs its own messages
 	err := k.update(ctx, atMost)
 	n := len(k.slices)
 	for _, s := range k.slices {
@@ -87,7 +87,7 @@ func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, erro
 		err = fmt.Errorf("its slices have %d endpoints, and at most %d are allowed", n, maxEndpoints)
 	}
 	if err != nil {
-		k.version, k.slices = "", nil // the next server may count differently
+		k.version, k.slices = "", nil // the next server may use other versions
 		return reply{}, fmt.Errorf("the Kubernetes API gives no reply: %w", err)
 	}
 	return k.read(), nil
@@ -109,14 +109,14 @@ func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err erro
 	}
 	err = k.follow(ctx, wait)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return k.list(ctx) // what happened meanwhile is forgotten: that is no failure
+		return k.list(ctx) // the server no longer has the changes since version: not a failure
 	}
 	return err
 }
 
 // follow watches for changes since the version, until there is a change or the watch ends.
 func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+kubernetesTimeout, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+kubernetesTimeout, errTimeout)
 	defer cancel()
 	w, err := k.client.Watch(ctx, metav1.ListOptions{
 		LabelSelector: k.cfg.selector(), AllowWatchBookmarks: true, ResourceVersion: k.version, TimeoutSeconds: new(int64(wait.Seconds())),
@@ -148,18 +148,18 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 }
 
 // read converts the slices to upstreams. A pod of a dual-stack service is in slices of both
-// address families, but is one upstream.
+// address families, and becomes one upstream.
 func (k *kubernetes) read() (r reply) {
 	known := map[string]bool{} // pods
 	for _, s := range slices.SortedFunc(maps.Values(k.slices), func(a, b *endpointSlice) int {
-		return cmp.Or(cmp.Compare(a.AddressType, b.AddressType), cmp.Compare(a.Metadata.Name, b.Metadata.Name)) // IPv4 comes before IPv6
+		return cmp.Or(cmp.Compare(a.AddressType, b.AddressType), cmp.Compare(a.Metadata.Name, b.Metadata.Name)) // IPv4 sorts before IPv6
 	}) {
 		for _, e := range s.Endpoints {
 			u, err := k.endpoint(s, e)
 			if err != nil {
-				r.leaveOut(fmt.Errorf("slice %s: %w", settings.Quote(s.Metadata.Name), err))
+				r.skip(fmt.Errorf("slice %s: %w", settings.Quote(s.Metadata.Name), err))
 			}
-			pod := cmp.Or(e.TargetRef.UID, u.Address) // without a pod, the address stands for it
+			pod := cmp.Or(e.TargetRef.UID, u.Address) // an endpoint without a pod is identified by its address
 			if u.Address != "" && !known[pod] {
 				known[pod] = true
 				r.upstreams = append(r.upstreams, u)
@@ -172,7 +172,7 @@ func (k *kubernetes) read() (r reply) {
 // endpoint converts an endpoint to an upstream. The upstream has no address while the endpoint is not serving.
 func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstream, err error) {
 	c := e.Conditions
-	ready := c.Ready == nil || *c.Ready // as the API has it: unknown is ready
+	ready := c.Ready == nil || *c.Ready // as the API defines: unknown is ready
 	serving := c.Serving != nil && *c.Serving
 	if !ready && !serving {
 		return u, nil
@@ -185,7 +185,7 @@ func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstrea
 		return u, err
 	}
 	u.Draining = c.Terminating != nil && *c.Terminating
-	u.Address, err = settings.JoinAddress(e.Addresses[0], port) // the others must not be used
+	u.Address, err = settings.JoinAddress(e.Addresses[0], port) // the API requires clients to use the first only
 	return u, err
 }
 

@@ -132,7 +132,7 @@ func openKubernetes(_ *testing.T, k Kubernetes) *kubernetes { return &kubernetes
 // told is a reply in short: addresses, those that drain in brackets.
 func told(t *testing.T, k *kubernetes) string {
 	t.Helper()
-	r, err := k.ask(t.Context(), 0)
+	r, err := k.query(t.Context(), 0)
 	require.NoError(t, err)
 	return brackets(arrange(r.upstreams, nil))
 }
@@ -181,10 +181,10 @@ func TestPortsOfASlice(t *testing.T) {
 		"gossip": `slice "one": the service has no TCP port "gossip", but ["http" "metrics"]`,
 	} {
 		cfg.Port = name
-		r, err := openKubernetes(t, cfg).ask(t.Context(), 0)
+		r, err := openKubernetes(t, cfg).query(t.Context(), 0)
 		require.NoError(t, err)
 		assert.Empty(t, r.upstreams)
-		assert.EqualError(t, r.flaw, flaw)
+		assert.EqualError(t, r.skipReason, flaw)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestWatches(t *testing.T) {
 		"", fmt.Sprintf(watched, 7), fmt.Sprintf(watched, 9), fmt.Sprintf(watched, 10), fmt.Sprintf(watched, 20), "",
 	}, a.asked)
 	a.events <- []any{nil}
-	_, err := k.ask(t.Context(), 90*time.Second)
+	_, err := k.query(t.Context(), 90*time.Second)
 	require.NoError(t, err)
 	assert.Contains(t, a.asked[6], "resourceVersion=30&timeoutSeconds=90", "a doubt is confirmed in time")
 }
@@ -226,7 +226,7 @@ func TestFailuresOfAnAPIServer(t *testing.T) {
 	k := openKubernetes(t, cfg)
 	fails := func(why string) {
 		t.Helper()
-		_, err := k.ask(t.Context(), 0)
+		_, err := k.query(t.Context(), 0)
 		require.ErrorContains(t, err, "the Kubernetes API gives no reply: ")
 		require.ErrorContains(t, err, why)
 	}
@@ -269,7 +269,7 @@ func TestAnAPIServerDoesNotSteerTheClient(t *testing.T) {
 	} {
 		a, cfg := newAPIServer(t)
 		a.hostile = hostile
-		_, err := openKubernetes(t, cfg).ask(t.Context(), 0)
+		_, err := openKubernetes(t, cfg).query(t.Context(), 0)
 		assert.ErrorContains(t, err, why)
 		assert.Len(t, a.asked, 1)
 	}
@@ -289,6 +289,6 @@ func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
 	_, err := New(configOf(Settings{Kubernetes: &cfg}))
 	require.NoError(t, err, "the configuration of a pod can be checked elsewhere")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err = openKubernetes(t, cfg).ask(t.Context(), 0)
-	assert.EqualError(t, err, "the Kubernetes API gives no reply: this process is in no pod of a cluster: name a file with kubeconfig")
+	_, err = openKubernetes(t, cfg).query(t.Context(), 0)
+	assert.EqualError(t, err, "the Kubernetes API gives no reply: this process does not run in a pod of a cluster: set kubeconfig to a file")
 }

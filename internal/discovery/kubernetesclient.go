@@ -20,8 +20,8 @@ import (
 	"example.org/pilotfish/internal/httpclient"
 )
 
-// endpointSlice is an EndpointSlice as far as discovery reads it. The type of k8s.io/api
-// would bring the code of pods, nodes and all other kinds into the program.
+// endpointSlice has the fields of an EndpointSlice that discovery reads. Using the type of
+// k8s.io/api would link the code of pods, nodes and all other kinds.
 type endpointSlice struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -32,7 +32,7 @@ type endpointSlice struct {
 	Ports       []slicePort     `json:"ports"`
 }
 
-// sliceEndpoint is one pod, or what else serves. What is nil is unknown.
+// sliceEndpoint is an endpoint, usually a pod. A nil condition is unknown.
 type sliceEndpoint struct {
 	Addresses  []string `json:"addresses"`
 	Conditions struct {
@@ -47,8 +47,8 @@ type sliceEndpoint struct {
 
 type slicePort struct {
 	Name     string `json:"name"`
-	Protocol string `json:"protocol"` // empty is TCP
-	Port     *int32 `json:"port"`     // nil is every port
+	Protocol string `json:"protocol"` // empty means TCP
+	Port     *int32 `json:"port"`     // nil means every port
 }
 
 // connect returns a client of the service's EndpointSlices. Without a kubeconfig, clientcmd takes
@@ -58,7 +58,7 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig}, &clientcmd.ConfigOverrides{})
 	conf, err := from.ClientConfig()
 	if s.Kubeconfig == "" && clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("this process is in no pod of a cluster: name a file with kubeconfig")
+		return nil, errors.New("this process does not run in a pod of a cluster: set kubeconfig to a file")
 	}
 	if err != nil {
 		return nil, err
@@ -68,14 +68,14 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 		return nil, err
 	}
 	conf.UserAgent = "pilotfish"
-	conf.WarningHandler = rest.NoWarnings{} // it would write lines of its own into the log
+	conf.WarningHandler = rest.NoWarnings{} // else client-go logs warnings itself
 	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-	over, err := rest.HTTPClientFor(conf)
+	httpClient, err := rest.HTTPClientFor(conf)
 	if err != nil {
 		return nil, err
 	}
-	over.CheckRedirect = httpclient.CheckRedirect // each request carries the token
-	client, err := dynamic.NewForConfigAndClient(conf, over)
+	httpClient.CheckRedirect = httpclient.CheckRedirect // each request carries the token
+	client, err := dynamic.NewForConfigAndClient(conf, httpClient)
 	if err != nil {
 		return nil, err
 	}

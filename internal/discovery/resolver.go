@@ -17,8 +17,8 @@ type Resolver interface {
 // resolvConf is the path of the resolver's configuration, which contains the search list.
 const resolvConf = "/etc/resolv.conf"
 
-// system is the system's resolver, except that a name does not exist only if that is so with every suffix of the search
-// list. For net.Resolver it does not exist if that is so without a suffix, even where the name with a suffix was refused.
+// system is the system's resolver with one difference: a name does not exist only if the name does not exist with any suffix
+// of the search list. net.Resolver returns NXDOMAIN even if the lookup with a suffix failed for another reason, such as SERVFAIL.
 type system struct {
 	*net.Resolver
 	config string // path of resolv.conf
@@ -42,7 +42,7 @@ func (s system) LookupSRV(ctx context.Context, service, proto, name string) (str
 	})
 }
 
-// confirm looks a name that does not exist up with each suffix, and returns the first failure, or err.
+// confirm repeats a lookup that returned NXDOMAIN with each suffix. It returns the first error other than NXDOMAIN, or err.
 func (s system) confirm(err error, name string, lookup func(name string) error) error {
 	if !notFound(err) || strings.HasSuffix(name, ".") {
 		return err
@@ -55,7 +55,7 @@ func (s system) confirm(err error, name string, lookup func(name string) error) 
 	return err
 }
 
-// suffixes is the search list: the last line of resolv.conf with search or domain. Without such a file there is none.
+// suffixes returns the search list: the last line of resolv.conf with search or domain.
 func (s system) suffixes() (all []string) {
 	text, _ := os.ReadFile(s.config)
 	for line := range strings.Lines(string(text)) {

@@ -13,11 +13,11 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings configure the source of upstreams: exactly one kind of source. There is no default.
+// Settings configure where upstreams are found. Exactly one kind of source is required.
 type Settings struct {
 	// Static is a fixed list of addresses: host:port, or unix: and the path of a socket.
 	Static []string `yaml:"static"`
-	// File is the path of a file that lists the upstreams, one to a line. It is read
+	// File is the path of a file that lists the upstreams, one on each line. It is read
 	// every two seconds.
 	File string `yaml:"file"`
 	// DNS is a name that is resolved every five seconds. NAME:PORT uses the address
@@ -37,18 +37,18 @@ type Settings struct {
 	Snapshot string `yaml:"snapshot"`
 }
 
-// Default returns the settings of an empty file; they name no source.
+// Default returns the default settings, which name no source.
 func Default() Settings { return Settings{EmptyAfter: 30 * time.Second} }
 
 // kind is a kind of source.
 type kind struct {
 	name  string // its key in the settings
-	given bool
+	set   bool
 	check func(*settings.Faults)
-	open  func(*Config) (origin, error)
+	open  func(*Config) (source, error)
 }
 
-// kinds are all kinds of sources. A new one has a field above and a row here.
+// kinds returns all kinds of sources. A new kind has a field above and a row here.
 func (s *Settings) kinds() []kind {
 	return []kind{
 		{"static", len(s.Static) > 0, s.checkStatic, s.openStatic},
@@ -59,9 +59,9 @@ func (s *Settings) kinds() []kind {
 	}
 }
 
-// given returns the kinds of sources that are set; valid settings have one.
-func (s *Settings) given() []kind {
-	return slices.DeleteFunc(s.kinds(), func(k kind) bool { return !k.given })
+// configured returns the kinds of sources that are set. Valid settings have one.
+func (s *Settings) configured() []kind {
+	return slices.DeleteFunc(s.kinds(), func(k kind) bool { return !k.set })
 }
 
 // Kinds returns the keys of the kinds of sources, for messages.
@@ -77,12 +77,12 @@ func Kinds() string {
 func (s Settings) Check(f *settings.Faults) {
 	f.NotNegative("empty_after", s.EmptyAfter)
 	s.checkSnapshot(f)
-	given := s.given()
-	if len(given) != 1 {
-		f.Add("", "exactly one of %s must say where the upstreams are, not %d of them", Kinds(), len(given))
+	configured := s.configured()
+	if len(configured) != 1 {
+		f.Add("", "exactly one of %s must say where the upstreams are, not %d of them", Kinds(), len(configured))
 		return
 	}
-	given[0].check(f.In(given[0].name))
+	configured[0].check(f.In(configured[0].name))
 }
 
 func (s *Settings) checkSnapshot(f *settings.Faults) {

@@ -11,10 +11,10 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// snapshot is the file that keeps the last set over a restart.
+// snapshot is the file that keeps the last set across restarts.
 type snapshot struct {
 	path string
-	// Source is the name of the source that gave the set.
+	// Source is the name of the source of the set.
 	Source    string          `json:"source"`
 	Upstreams []pool.Upstream `json:"upstreams"`
 }
@@ -31,8 +31,8 @@ func (s *snapshot) write(set []pool.Upstream) error {
 	return nil
 }
 
-// read returns the upstreams of the file, none if there is no file. A file that
-// is not a whole and valid snapshot of this source is an error.
+// read returns the upstreams in the file. A missing file has none. A file that
+// is not a valid snapshot of this source is an error.
 func (s *snapshot) read() ([]pool.Upstream, error) {
 	text, err := readFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,78 +10,77 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// origin is a source of upstreams, its name, and the minimum interval between queries.
-type origin struct {
-	// ask returns every upstream that the source knows, with canonical
-	// addresses. It may block until the list changes, but no longer than atMost
-	// if that is positive, and it returns early when ctx is done. An error means
-	// that there is no reply, which is not the same as an empty one. It is a clause
-	// that names the source.
-	ask  func(ctx context.Context, atMost time.Duration) (reply, error)
-	name string
-	gap  time.Duration // from one query to the next, at least
+// source is where upstreams come from, such as a service of Consul.
+type source struct {
+	// query returns the full list of upstreams, with canonical addresses. It can
+	// block until the list changes, at most for atMost if that is positive, and
+	// until ctx is done. An error means that the query failed, which differs from
+	// an empty list. Its text names the source.
+	query func(ctx context.Context, atMost time.Duration) (reply, error)
+	name  string
+	gap   time.Duration // minimum interval between queries
 }
 
-// errLate is the error of a query that timed out.
-var errLate = errors.New("timeout")
+// errTimeout is the error of a query that takes too long.
+var errTimeout = errors.New("timeout")
 
 // reply is the result of a query.
 type reply struct {
-	upstreams []pool.Upstream
-	none      string // why there are no upstreams, as a clause, where the source knows
-	flaw      error  // why something was left out of upstreams: the same reason in any order
-	flaws     int    // how many there are
+	upstreams   []pool.Upstream
+	emptyReason string // why upstreams is empty, if the source gives a reason
+	skipReason  error  // why an entry was skipped; of several reasons the first alphabetically
+	skipped     int    // number of skipped entries
 }
 
-// take adds an upstream that has an address, and notes a flaw; nil is none.
-func (r *reply) take(u pool.Upstream, flaw error) {
+// add adds u if it has an address, and records err if it is not nil.
+func (r *reply) add(u pool.Upstream, err error) {
 	if u.Address != "" {
 		r.upstreams = append(r.upstreams, u)
 	}
-	r.leaveOut(flaw)
+	r.skip(err)
 }
 
-// leaveOut records a flaw; nil is ignored.
-func (r *reply) leaveOut(err error) {
+// skip records why an entry was skipped. A nil err is ignored.
+func (r *reply) skip(err error) {
 	if err == nil {
 		return
 	}
-	if r.flaws++; r.flaws == 1 || err.Error() < r.flaw.Error() {
-		r.flaw = err
+	if r.skipped++; r.skipped == 1 || err.Error() < r.skipReason.Error() {
+		r.skipReason = err
 	}
 }
 
-func (s *Settings) openStatic(*Config) (origin, error) {
+func (s *Settings) openStatic(*Config) (source, error) {
 	var all reply
 	for _, a := range s.Static {
 		address, err := settings.Address(a)
-		all.take(pool.Upstream{Address: address}, err)
+		all.add(pool.Upstream{Address: address}, err)
 	}
-	ask := func(context.Context, time.Duration) (reply, error) { return all, nil }
-	return origin{ask, "static list", 24 * time.Hour}, nil
+	query := func(context.Context, time.Duration) (reply, error) { return all, nil }
+	return source{query, "static list", 24 * time.Hour}, nil
 }
 
 const (
-	// shortest is the shortest gap, and the first pause after a failure.
+	// shortest is the shortest gap, and the first back-off after a failure.
 	shortest = time.Second
-	// longestRetry bounds the pause after failures, but for a source that has a longer gap.
+	// longestRetry is the maximum back-off after failures. A longer gap takes precedence.
 	longestRetry = 5 * time.Second
-	// spread is the share by which a pause may be longer, at random, so that
-	// many sidecars do not ask at the same time.
+	// spread is the maximum random extension of a pause, as a share of it. It
+	// prevents many sidecars from sending queries at the same time.
 	spread = 0.2
 )
 
 // pacer decides when to query next. It has no clock.
 type pacer struct {
-	gap   time.Duration // from one query to the next
+	gap   time.Duration // between queries
 	rng   *rand.Rand
 	asked time.Time     // when the last query was due
-	retry time.Duration // the pause after the last failure; 0 after a reply
+	retry time.Duration // the back-off after the last failure; 0 after a success
 }
 
-// pause plans the next query at now, after one that failed or not, and returns
-// how long to wait for it: for a gap since the last one, or twice as long as after the last failure.
-// A positive soon bounds that wait, but it is never less than the shortest gap.
+// pause schedules the next query and returns how long to wait for it: until a gap
+// has passed since the last query was due, or for the back-off if that query failed. If
+// soon is positive, the wait is at most soon, but at least the shortest gap.
 func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Duration {
 	wait := p.asked.Add(p.spread(p.gap)).Sub(now)
 	if soon > 0 {

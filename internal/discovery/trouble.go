@@ -10,47 +10,45 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// trouble says in words what is wrong with the last reply, and what that means: "rules.test.
-// does not exist (NXDOMAIN); 3 upstreams kept for 30 s". It is the same as long as the same
-// is wrong, so that it can be logged once.
-func (d *Discovery) trouble(result ruling, r reply, err error) string {
+// trouble returns Status.Trouble: "rules.test. does not exist (NXDOMAIN); 3 upstreams kept
+// for 30 s". The text stays the same while the cause does, so that it is logged once.
+func (d *Discovery) trouble(result verdict, r reply, err error) string {
 	var all []string
-	inForce := len(d.guard.inForce())
-	nothing := cmp.Or(r.none, d.origin.name+" names no upstream")
+	current := len(d.guard.current())
+	nothing := cmp.Or(r.emptyReason, d.source.name+" names no upstream")
 	if len(r.upstreams) > 0 {
-		nothing = d.origin.name + " names no upstream but this sidecar"
+		nothing = d.source.name + " names no upstream but this sidecar"
 	}
 	switch {
 	case err != nil:
-		all = append(all, err.Error(), kept(inForce, 0))
+		all = append(all, err.Error(), kept(current, 0))
 	case result.doubt == emptiness:
-		all = append(all, nothing, kept(inForce, result.hold))
+		all = append(all, nothing, kept(current, result.hold))
 	case result.doubt == drop:
 		lost := len(d.guard.gone)
-		all = append(all, fmt.Sprintf("%s lacks %d of %s", d.origin.name, lost, upstreams(len(d.guard.good))), kept(lost, result.hold))
-	case inForce == 0:
+		all = append(all, fmt.Sprintf("%s lacks %d of %s", d.source.name, lost, upstreams(len(d.guard.good))), kept(lost, result.hold))
+	case current == 0:
 		all = append(all, nothing)
 	}
 	switch {
-	case r.flaws == 1:
-		all = append(all, fmt.Sprintf("left out: %v", r.flaw))
-	case r.flaws > 1:
-		all = append(all, fmt.Sprintf("left out: %v, and %d more", r.flaw, r.flaws-1))
+	case r.skipped == 1:
+		all = append(all, fmt.Sprintf("left out: %v", r.skipReason))
+	case r.skipped > 1:
+		all = append(all, fmt.Sprintf("left out: %v, and %d more", r.skipReason, r.skipped-1))
 	}
-	if d.unkept != nil {
-		all = append(all, d.unkept.Error())
+	if d.snapshotErr != nil {
+		all = append(all, d.snapshotErr.Error())
 	}
 	for i, text := range all {
-		all[i] = settings.Cut(localPort.ReplaceAllString(text, ""), settings.MaxText/2) // so that what it means fits behind it
+		all[i] = settings.Cut(localPort.ReplaceAllString(text, ""), settings.MaxText/2) // so that the consequence fits behind it
 	}
 	return settings.Cut(strings.Join(all, "; "), settings.MaxText)
 }
 
-// localPort is this machine's end of a connection in an error of package net. It is another
-// each time.
+// localPort matches the local address in an error of package net, which differs each time.
 var localPort = regexp.MustCompile(`[^ ]+:\d+->`)
 
-// kept says how many upstreams are kept, and for how long at least; 0 is until there is a
+// kept describes that n upstreams stay for at least hold. A hold of 0 means until the next
 // reply.
 func kept(n int, hold time.Duration) string {
 	switch {
