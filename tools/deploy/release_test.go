@@ -3,11 +3,13 @@ package deploy
 import (
 	"debug/buildinfo"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -15,11 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// release builds the archive of this machine's architecture, in a folder of its own.
+// programs are in each archive.
+var programs = []string{"pilotfish", "ruleserver", "tracelab"}
+
+// release builds the archives of this machine and of macOS in a folder of its own.
 func release(t *testing.T, env ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
-	cmd := exec.Command(filepath.Join(root, "tools", "release", "build"), out, "1.2.3", runtime.GOARCH)
+	cmd := exec.Command(filepath.Join(root, "tools", "release", "build"), out, "1.2.3", "linux-"+runtime.GOARCH, "darwin-amd64", "darwin-arm64")
 	cmd.Env = append(os.Environ(), env...)
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
@@ -36,7 +41,7 @@ func TestReleasesAreWholeAndTheSame(t *testing.T) {
 
 	name := "pilotfish-1.2.3-linux-" + runtime.GOARCH
 	must(t, "tar", "xzf", filepath.Join(out, name+".tar.gz"), "-C", out)
-	for _, program := range []string{"pilotfish", "ruleserver", "tracelab"} {
+	for _, program := range programs {
 		path := filepath.Join(out, name, program)
 		version, err := run(path, "--version")
 		require.NoError(t, err)
@@ -52,6 +57,9 @@ func TestReleasesAreWholeAndTheSame(t *testing.T) {
 	}
 	linked(t, filepath.Join(out, name))
 	declared(t, filepath.Join(out, name))
+	for _, arch := range []string{"amd64", "arm64"} {
+		macOS(t, out, "pilotfish-1.2.3-darwin-"+arch, arch, filepath.Join(out, name))
+	}
 	installed(t, filepath.Join(out, name+".deb"), "dpkg", "--force-not-root", "--force-script-chrootless", "--root=%s", "--install")
 	installed(t, filepath.Join(out, name+".rpm"), "rpm", "--root=%s", "--install", "--nodeps", "--replacepkgs")
 
@@ -60,11 +68,34 @@ func TestReleasesAreWholeAndTheSame(t *testing.T) {
 	assert.Equal(t, string(sums), string(again))
 }
 
+// macOS checks that the programs of an archive are for macOS, and that its other files are those of the one for Linux.
+func macOS(t *testing.T, out, name, arch, linux string) {
+	t.Helper()
+	must(t, "tar", "xzf", filepath.Join(out, name+".tar.gz"), "-C", out)
+	for _, program := range programs {
+		built, err := buildinfo.ReadFile(filepath.Join(out, name, program))
+		require.NoError(t, err)
+		assert.Subset(t, built.Settings, []debug.BuildSetting{{Key: "GOOS", Value: "darwin"}, {Key: "GOARCH", Value: arch}}, program)
+	}
+	files := func(folder string) (paths []string) {
+		require.NoError(t, fs.WalkDir(os.DirFS(folder), ".", func(path string, _ fs.DirEntry, err error) error {
+			if !strings.HasPrefix(path, "licences/") { // each system needs libraries of its own
+				paths = append(paths, path)
+			}
+			return err
+		}))
+		return paths
+	}
+	assert.Equal(t, files(linux), files(filepath.Join(out, name)))
+	declared(t, filepath.Join(out, name))
+	assert.NoFileExists(t, filepath.Join(out, name+".deb"))
+}
+
 // declared checks that each module that is linked into a program of the folder is in the
 // program's SBOM, and that its licence is there.
 func declared(t *testing.T, folder string) {
 	t.Helper()
-	for _, program := range []string{"pilotfish", "ruleserver", "tracelab"} {
+	for _, program := range programs {
 		built, err := buildinfo.ReadFile(filepath.Join(folder, program))
 		require.NoError(t, err)
 		require.Greater(t, len(built.Deps), 5)
