@@ -28,7 +28,7 @@ build-lab: ## Build the laboratory's programs, tracelab and bench, into bin/.
 # VERSION=1.2.3 is the release's own; without it, the commit names it.
 VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always))
 .PHONY: release
-release: ## Build the release of the last commit into dist/, archives, packages and checksums: make release VERSION=1.2.3
+release: ## Build the release of the last commit into dist/, archives for Linux and macOS, packages and checksums: make release VERSION=1.2.3
 	./tools/release/build dist $(VERSION)
 
 # Tests of the laboratory that build programs or simulate for many seconds. Only make quick leaves them out.
@@ -48,7 +48,7 @@ PARTS := test-cluster test-mesh soak test-unit test-fuzz test-deploy test-browse
 .PHONY: needs
 needs: ## Install the system packages that the tests need, after it has asked.
 	./tools/need chromium promtool:prometheus prometheus systemd-analyze:systemd rpm buildah curl node:nodejs \
-		javac:default-jdk-headless haproxy nginx $$(python3 -c 'import ensurepip' 2>/dev/null || echo virtualenv)
+		javac:default-jdk-headless varnishd:varnish haproxy nginx $$(python3 -c 'import ensurepip' 2>/dev/null || echo virtualenv)
 
 # The simulator and the generator play millions of jobs in one goroutine, for which the race detector takes minutes.
 LONELY := '/lab/(sim|workload)$$'
@@ -186,8 +186,8 @@ $(BIN)/kube-apiserver: tools/kubernetes/go.sum
 	touch $@
 
 .PHONY: test-clients
-test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with curl, requests, aiohttp, httpx and node's fetch; run the examples of docs/, in Python, Java, Node, Go and curl.
-	./tools/need curl node:nodejs javac:default-jdk-headless
+test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with curl, requests, aiohttp, httpx and node's fetch; run the examples of docs/, in Python, Java, Node, Go and curl, and the recipes for Varnish and DuckDB.
+	./tools/need curl node:nodejs javac:default-jdk-headless varnishd:varnish
 	PYTHON=$(BIN)/venv/bin/python NODE=node \
 		$(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
 
