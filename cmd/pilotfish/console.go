@@ -85,15 +85,13 @@ func (s *served) look(now time.Time, o quality.Moment) {
 		if c.Upstream != "" {
 			fields = append(fields, zap.String("upstream", c.Upstream))
 		}
+		text := string(c.Mode) + ": " + c.Mode.Text()
 		switch {
-		case c.Mode == quality.Steady && c.From != quality.Unknown: // else there were not enough jobs to judge by
-			s.log.Info("steady again: no job waits longer than the one before", fields...)
-		case c.Mode == quality.QueueGrows:
-			s.log.Warn("queue grows: more work arrives than is done, and each job waits longer than the one before", fields...)
-		case c.Mode == quality.JobsFail:
-			s.log.Warn("jobs fail: submitters get errors, or their results in part or not at all", fields...)
-		case c.Mode == quality.AttemptsFail:
-			s.log.Warn("attempts fail at the upstream: retries may hide it from submitters", fields...)
+		case c.Mode == quality.Unknown, c.Mode == quality.Steady && c.From == quality.Unknown: // too few jobs, now or before
+		case c.Mode == quality.Steady:
+			s.log.Info(text, fields...)
+		default:
+			s.log.Warn(text, fields...)
 		}
 	}
 }
@@ -188,6 +186,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 			{Name: "queue_jobs", Used: int64(waiting), Limit: int64(g.cfg.Queue.Jobs)},
 			connections("jobs", s.servers.jobs), connections("admin", s.servers.admin),
 		},
+		Planned:      s.planned,
 		LogLinesLost: s.log.Lost(),
 		Discovery:    metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
 	}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -55,7 +56,7 @@ func (j *Journal) Look(states []pool.State) {
 		c.tell(j.log.With(zap.String("upstream", s.Address)), s)
 	}
 	j.seen = left
-	turn(j.log, &j.panic, pool.Panic(states), "panic: every breaker is open, so jobs go to all upstreams", "the panic is over")
+	turn(j.log, &j.panic, pool.Panic(states), quality.Panic, "the panic is over")
 }
 
 // tell logs the changes of one upstream; while it is down, only that.
@@ -71,7 +72,7 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 		"the upstream is suspect: it seems to hang, and new jobs go elsewhere",
 		"the upstream is no longer suspect: it reports or answers again", zap.String("cause", s.Suspect))
 	turn(log, &c.implausible, s.Implausible != "",
-		"the upstream reports what cannot be true: those figures count as unknown",
+		"the upstream reports implausible figures: they count as unknown",
 		"the upstream's figures are plausible again", zap.String("cause", s.Implausible))
 	turn(log, &c.slow, s.Slow != "", "the upstream is slow", "the upstream is no longer slow", zap.String("cause", s.Slow))
 	turn(log, &c.silent, !s.ReportFresh && c.missed > 0,

@@ -70,7 +70,7 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	assert.Equal(t, []string{"info a:1 the upstream is no longer suspect: it reports or answers again (<nil>)"}, look())
 
 	state.Implausible = "4000 cores"
-	assert.Equal(t, []string{"warn a:1 the upstream reports what cannot be true: those figures count as unknown (4000 cores)"}, look())
+	assert.Equal(t, []string{"warn a:1 the upstream reports implausible figures: they count as unknown (4000 cores)"}, look())
 	state.Implausible = ""
 	assert.Equal(t, []string{"info a:1 the upstream's figures are plausible again (<nil>)"}, look())
 
@@ -125,6 +125,24 @@ func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
 		j.Look([]pool.State{s})
 	}
 	assert.Equal(t, []string{"warn a:1 the upstream is down: jobs go elsewhere (connection refused since 19:17)", "info a:1 the upstream is up again (<nil>)"}, lines())
+}
+
+// The log calls a condition as the status of the upstream does.
+func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
+	for word, s := range map[string]pool.State{
+		pool.IsDown:        {DownSince: time.Now()},
+		pool.BreakerOpened: {Breaker: pool.Breaker{Why: "a test"}},
+		pool.IsSuspect:     {Suspect: "a test"},
+		pool.IsImplausible: {Implausible: "a test"},
+		pool.IsSlow:        {Slow: "a test"},
+	} {
+		j, lines := told()
+		j.Look([]pool.State{s})
+		got := lines()
+		if assert.Len(t, got, 1) {
+			assert.Contains(t, got[0], word)
+		}
+	}
 }
 
 // What has left is forgotten, and begins anew when it comes back.

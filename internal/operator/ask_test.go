@@ -179,7 +179,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 		View: quality.View{
 			Panic:    true,
 			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5, ForTarget: new(4), CostPerJob: new(0.25)},
-			Fleet:    quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
+			Fleet:    quality.Status{Mode: quality.QueueGrows, Text: quality.QueueGrows.Text() + "; " + quality.Panic, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
 			Upstreams: []quality.Upstream{
 				row(pool.State{Upstream: pool.Upstream{Address: "z:1"}, Eligible: true, Jobs: 1}, quality.Steady, 0),
 				row(pool.State{Upstream: pool.Upstream{Address: "10.0.0.10:80"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
@@ -197,8 +197,10 @@ func TestTopWithoutATerminal(t *testing.T) {
 	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "5")
 	require.Zero(t, code, problems)
 	_, out, _ = strings.Cut(out, " ") // the local time
-	assert.Equal(t, `queue grows, the first job fails in 90 s if times rise on, takes no
-  jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
+	assert.Equal(t, `queue grows: more work arrives than is done, and each job waits longer
+  than the one before; panic: every breaker is open, so jobs go to all
+  upstreams, the first job fails in 90 s if times rise on, takes no jobs:
+  shutting down
 2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1
   waiting; 5 of 6 upstreams eligible
 98 % of the jobs found their data; 25 % had it where baseline would have sent

@@ -99,14 +99,14 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 	all := minute.All
 	line := func(format string, args ...any) { out.WriteString(wrap(fmt.Sprintf(format, args...), 2)) }
 	state := n.At.Local().Format(time.TimeOnly) + " " + cli.Plain(string(n.Fleet.Mode))
+	if n.Fleet.Text != "" { // an older sidecar sends none
+		state += ": " + cli.Plain(n.Fleet.Text)
+	}
 	if after := n.Fleet.DeadlineSeconds; after != nil {
 		state += fmt.Sprintf(", the first job fails in %s s if times rise on", short(*after))
 	}
 	if n.NotReady != "" {
 		state += ", takes no jobs: " + cli.Plain(n.NotReady)
-	}
-	if n.Panic {
-		state += ", panic: every breaker is open, so jobs go to all upstreams"
 	}
 	line("%s", state)
 	line("%s jobs/s; of %d in a minute %d complete, %d failed, %d lost; %d at upstreams, %d waiting; %d of %d upstreams eligible",

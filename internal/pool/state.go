@@ -66,14 +66,23 @@ type State struct {
 	Latency float64 `json:"latency_seconds"`
 }
 
+// What can be wrong with an upstream or odd about it, in the words of its status and of the log.
+const (
+	IsDown        = "down"
+	BreakerOpened = "breaker opened"
+	IsSuspect     = "suspect"
+	IsImplausible = "implausible figures"
+	IsSlow        = "slow"
+)
+
 // Down says why the upstream is down, and since when.
 func (s *State) Down() string { return ErrRefused.Error() + " since " + s.DownSince.Format("15:04") }
 
 // status is the condition in words.
 func (s *State) status() string {
 	words := cmp.Or(s.Why, "eligible")
-	for _, odd := range [...]struct{ what, why string }{{"suspect", s.Suspect}, {"implausible", s.Implausible}, {"slow", s.Slow}} {
-		if odd.why != "" && s.DownSince.IsZero() && (odd.what != "suspect" || s.Reason != Suspect) {
+	for _, odd := range [...]struct{ what, why string }{{IsSuspect, s.Suspect}, {IsImplausible, s.Implausible}, {IsSlow, s.Slow}} {
+		if odd.why != "" && s.DownSince.IsZero() && (odd.what != IsSuspect || s.Reason != Suspect) {
 			words += "; " + odd.what + ": " + odd.why
 		}
 	}
@@ -97,13 +106,13 @@ func (p *Pool) States(now time.Time) []State {
 		s.Why = s.Reason.String()
 		switch {
 		case s.Reason == Shut && !s.DownSince.IsZero():
-			s.Why = "down: " + s.Down()
+			s.Why = IsDown + ": " + s.Down()
 		case s.Reason == Shut:
-			s.Why = "breaker opened: " + s.Breaker.Why
+			s.Why = BreakerOpened + ": " + s.Breaker.Why
 		case s.Reason == Stopping:
 			s.Why = fmt.Sprintf("stops in %.0f s", max(0, m.StopsAt.Sub(now).Seconds()))
 		case s.Reason == Suspect:
-			s.Why = "suspect: " + s.Suspect
+			s.Why = IsSuspect + ": " + s.Suspect
 		}
 		s.Status = s.status()
 		states = append(states, s)

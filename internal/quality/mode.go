@@ -28,6 +28,24 @@ const (
 	AttemptsFail Mode = "attempts fail"
 )
 
+// Text says what the mode means.
+func (m Mode) Text() string {
+	switch m {
+	case Steady:
+		return "no job waits longer than the one before"
+	case QueueGrows:
+		return "more work arrives than is done, and each job waits longer than the one before"
+	case JobsFail:
+		return "submitters get errors, or their results in part or not at all"
+	case AttemptsFail:
+		return "retries may hide it from submitters"
+	}
+	return "too few jobs ended to judge how they are served"
+}
+
+// Panic says what panic mode is.
+const Panic = "panic: every breaker is open, so jobs go to all upstreams"
+
 // Number is that of the thesis; 0 is unknown, or none.
 func (m Mode) Number() int {
 	return max(0, min(3, slices.Index([]Mode{Unknown, Steady, QueueGrows, JobsFail, AttemptsFail}, m)))

@@ -167,6 +167,9 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 	if jobs, after, ok := v.Fleet.Trend.deadline(); ok && v.Fleet.Mode == QueueGrows {
 		v.Fleet.DeadlineJobs, v.Fleet.DeadlineSeconds = &jobs, &after
 	}
+	if v.Fleet.Text = v.Fleet.Mode.Text(); v.Panic {
+		v.Fleet.Text = v.Fleet.Text + "; " + Panic
+	}
 	for _, n := range spans {
 		v.Fleet.Windows = append(v.Fleet.Windows, m.window(at, n))
 	}
@@ -187,6 +190,8 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 type Status struct {
 	// Mode is "unknown", "steady", "queue grows" or "jobs fail".
 	Mode Mode `json:"mode"`
+	// Text says what that means.
+	Text string `json:"text"`
 	// Since is when it was entered, and Cause says why, as things were at that moment.
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause,omitempty"`

@@ -7,21 +7,13 @@ import { setUpstreams, setWrite } from "./fleet.js";
 import { drawPicture } from "./picture.js";
 import "./pick.js";
 
-const sentences = {
-  unknown: "Too few jobs ended to say how they are served.",
-  steady: "No job waits longer than the one before.",
-  "queue grows": "More work arrives than is done: each job waits longer than the one before.",
-  "jobs fail": "Submitters get errors, or their results in part or not at all.",
-};
-
 let host = "";
 
 function header(now) {
   const f = now.fleet;
   setText($("#mode"), f.mode);
   setClass($("#mode"), "badge " + level(f.mode));
-  let text = sentences[f.mode];
-  if (now.panic) text = "Panic: every breaker is open, so jobs go to all upstreams all the same. " + text;
+  let text = f.text[0].toUpperCase() + f.text.slice(1) + ".";
   if (now.not_ready) text = `Takes no jobs: ${now.not_ready}.`;
   else if (f.mode === "jobs fail") text += ` Began at ${clock(f.since)} with: ${f.cause}.`;
   else if (f.mode === "queue grows") {
