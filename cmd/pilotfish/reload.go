@@ -81,7 +81,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 // waiting are the keys that a reload leaves as they are: a port stays open, and open jobs keep their spans.
 func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	was, is := reflect.ValueOf(s.first), reflect.ValueOf(*cfg)
-	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh", "Tracing"} {
+	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh", "Metrics", "Tracing"} {
 		if was.FieldByName(field).Interface() != is.FieldByName(field).Interface() {
 			keys = append(keys, strings.ToLower(field))
 		}

@@ -80,6 +80,10 @@ func (c *serveCommand) Run(s cli.Console) error {
 		return err
 	}
 	defer side.written.Sync() //nolint:errcheck // they are a record for experiments
+	var mark marker
+	if side.planned, err = mark.begin(os.Getenv("STATE_DIRECTORY")); err != nil {
+		log.Warn("whether restarts are planned will not be known", zap.Error(err))
+	}
 	mesh := zap.Skip()
 	if served.Mesh != nil {
 		mesh = zap.Stringer("mesh", served.Mesh.Addr())
@@ -91,7 +95,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		log.Error("ended before its jobs", zap.Error(err))
 		return cli.ErrReported // whoever reads standard error may have stopped: the log does not wait for that
 	}
-	return nil
+	return mark.end()
 }
 
 // sameRequest is how long after the first signal further signals repeat it. timeout(1) and others

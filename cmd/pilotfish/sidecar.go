@@ -49,6 +49,7 @@ type sidecar struct {
 	journal  *logging.Journal
 	served   *served
 	started  time.Time
+	planned  *bool // whether the process before this one ended in order; nil is not known
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	memory   *memory.Memory
@@ -111,7 +112,7 @@ func newSidecar(cfg *config.Config, self []string, from source, log *logging.Log
 	s.written = logging.NewBodies(cfg.Log, func(err error) {
 		log.Error("bodies are no longer written to log.bodies", zap.Error(err))
 	})
-	s.metrics = metrics.New(version, cli.Commit())
+	s.metrics = metrics.New(cfg.Metrics, version, cli.Commit())
 	s.budget = intake.NewBudget(s.bodies(cfg))
 	var err error
 	if s.balancer, err = s.newBalancer(cfg); err != nil {

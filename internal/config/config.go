@@ -13,6 +13,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/mesh"
+	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
@@ -82,6 +83,8 @@ type Config struct {
 	Mesh mesh.Settings `yaml:"mesh"`
 	// Quality says how submitters are to be served (docs/operate.md).
 	Quality quality.Settings `yaml:"quality"`
+	// Metrics says how many series the metrics have.
+	Metrics metrics.Settings `yaml:"metrics"`
 	// Tracing sends spans of jobs and attempts to a collector of OpenTelemetry.
 	Tracing tracing.Settings `yaml:"tracing"`
 	// Stream bounds the responses.
@@ -125,6 +128,7 @@ func Default() Config {
 		Retry:      dispatch.DefaultRetry(),
 		Queue:      dispatch.DefaultQueue(),
 
+		Metrics:  metrics.Default(),
 		Tracing:  tracing.Default(),
 		Quality:  quality.Default(),
 		Stream:   proxy.Default(),

@@ -18,10 +18,22 @@ type attempts struct {
 	dedicated, ordinary prometheus.Counter // picks of heavy jobs
 
 	same, other, cost, costThere prometheus.Counter // comparison with the shadow policy
+	found, shadowFound           finds
+}
+
+// finds counts jobs that need data, by whether it was there.
+type finds struct{ miss, hit prometheus.Counter }
+
+func (f finds) add(hit bool) {
+	if hit {
+		f.hit.Inc()
+	} else {
+		f.miss.Inc()
+	}
 }
 
 func newAttempts(r registrar) *attempts {
-	finds := r.counters("pilotfish_cache_finds_total",
+	believed := r.counters("pilotfish_cache_finds_total",
 		"Jobs by cache hit or miss as reported by the upstream (found), and by the state expected when the upstream was picked (believed).", "found", "believed")
 	picks := r.counters("pilotfish_picks_total",
 		"Ended attempts by whether the upstream was expected to hold the project's data.", "cache")
@@ -31,11 +43,15 @@ func newAttempts(r registrar) *attempts {
 		"Picks by whether the policy selection.shadow would have picked the same upstream.", "choice")
 	costs := r.counters("pilotfish_shadow_cost_seconds_total",
 		"Estimated cost of the picked upstreams (policy), and of the upstreams that selection.shadow would have picked (shadow), both by the estimate of selection.policy.", "of")
+	data := r.counters("pilotfish_data_finds_total",
+		"Jobs that need data, by whether it was at the upstream that responded (policy), "+
+			"and at the one that selection.shadow would have picked (shadow). As the upstream reports, or else as expected.", "of", "found")
+	find := func(of string) finds { return finds{data.WithLabelValues(of, "miss"), data.WithLabelValues(of, "hit")} }
 	caches := int(selection.Cached) + 1
 	return &attempts{
 		picked: byLabel[selection.Cache](caches, picks.WithLabelValues),
-		missed: byLabel[selection.Cache](caches, finds.WithLabelValues, "miss"),
-		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
+		missed: byLabel[selection.Cache](caches, believed.WithLabelValues, "miss"),
+		hit:    byLabel[selection.Cache](caches, believed.WithLabelValues, "hit"),
 		used: r.counter("pilotfish_prefetches_used_total",
 			"Prefetches whose data was used by a job within a minute, before eviction."),
 		refused: r.counter("pilotfish_retries_refused_total",
@@ -43,6 +59,7 @@ func newAttempts(r registrar) *attempts {
 		dedicated: heavy.WithLabelValues("dedicated"), ordinary: heavy.WithLabelValues("ordinary"),
 		same: choices.WithLabelValues("same"), other: choices.WithLabelValues("other"),
 		cost: costs.WithLabelValues("policy"), costThere: costs.WithLabelValues("shadow"),
+		found: find("policy"), shadowFound: find("shadow"),
 	}
 }
 
@@ -82,6 +99,12 @@ func (m *Metrics) Ended(r *record.Job) {
 	m.jobs.ended(r)
 	if r.RetryRefused {
 		m.attempts.refused.Inc()
+	}
+	if found, ok := r.Found(); ok && !r.Facts.Prefetch {
+		m.attempts.found.add(found)
+		if a := r.Attempt(); a.Shadow != "" {
+			m.attempts.shadowFound.add(a.ShadowCache != selection.NotCached)
+		}
 	}
 	for i := range r.Attempts {
 		if !r.Facts.Prefetch {

@@ -62,7 +62,7 @@ func dashboard(t *testing.T) []byte {
 			object{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": object{}},
 			variable("job", "Job", "label_values(pilotfish_build_info, job)"),
 			variable("instance", "Sidecar", `label_values(pilotfish_build_info{job=~"$job"}, instance)`),
-			variable("upstream", "Upstream", `label_values(pilotfish_upstream_eligible{job=~"$job", instance=~"$instance"}, upstream)`),
+			variable("upstream", "Upstream", `label_values(pilotfish_upstream_in_flight{job=~"$job", instance=~"$instance"}, upstream)`),
 		}},
 	}
 	var panels [][]byte

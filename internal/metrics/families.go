@@ -12,41 +12,58 @@ func families() []family {
 			func(u *quality.Upstream) float64 { return float64(u.InFlight) }),
 		perUpstream("pilotfish_upstream_eligible",
 			"1 if the upstream can be picked now, else 0. Ignores panic mode and a drain of all upstreams.",
-			func(u *quality.Upstream) float64 { return boolean(u.Eligible) }),
+			func(u *quality.Upstream) float64 { return boolean(u.Eligible) }).unless(is(1)),
+		perUpstream("pilotfish_upstream_down", "1 if the upstream refuses connections, else 0.",
+			func(u *quality.Upstream) float64 { return boolean(!u.DownSince.IsZero()) }).unless(is(0)),
 		perUpstream("pilotfish_upstream_draining",
 			"1 if the upstream gets no new jobs because it will stop within 30 s or is being drained, else 0.",
-			func(u *quality.Upstream) float64 { return boolean(u.Leaves()) }),
+			func(u *quality.Upstream) float64 { return boolean(u.Leaves()) }).unless(is(0)),
 		perUpstream("pilotfish_upstream_suspect",
 			"1 if the upstream seems to hang: it accepts jobs but sends neither responses nor reports; else 0.",
-			func(u *quality.Upstream) float64 { return boolean(u.Suspect != "") }),
+			func(u *quality.Upstream) float64 { return boolean(u.Suspect != "") }).unless(is(0)),
 		perUpstream("pilotfish_upstream_implausible",
 			"1 if the upstream reports impossible numbers, which are ignored, else 0.",
-			func(u *quality.Upstream) float64 { return boolean(u.Implausible != "") }),
+			func(u *quality.Upstream) float64 { return boolean(u.Implausible != "") }).unless(is(0)),
 		perUpstream("pilotfish_upstream_slow",
 			"1 if the upstream's time to first byte is several times that of other upstreams for the same projects, else 0.",
-			func(u *quality.Upstream) float64 { return boolean(u.Slow != "") }),
+			func(u *quality.Upstream) float64 { return boolean(u.Slow != "") }).unless(is(0)),
 		perUpstream("pilotfish_breaker_state", "State of the upstream's circuit breaker: 0 closed, 1 half open, 2 open.",
 			func(u *quality.Upstream) float64 {
 				return map[pool.BreakerState]float64{pool.BreakerHalfOpen: 1, pool.BreakerOpen: 2}[u.Breaker.State]
-			}),
+			}).unless(is(0)),
 		perUpstream("pilotfish_overload_level", "Share of jobs that overload detection admits to the upstream: 1 means all, 0 none.",
-			func(u *quality.Upstream) float64 { return u.Level }),
+			func(u *quality.Upstream) float64 { return u.Level }).unless(is(1)),
 		perUpstream("pilotfish_upstream_cores", "Cores of the upstream; 0 means unknown.",
-			func(u *quality.Upstream) float64 { return float64(u.Cores) }),
+			func(u *quality.Upstream) float64 { return float64(u.Cores) }).unless(always),
 		reported("pilotfish_upstream_running", "Running jobs in the upstream's last report.",
-			func(u *quality.Upstream) float64 { return u.Running }),
+			func(u *quality.Upstream) float64 { return u.Running }).unless(always),
 		reported("pilotfish_upstream_stalled", "Stalled joblets (tasks of jobs waiting for a core) in the upstream's last report.",
 			func(u *quality.Upstream) float64 { return u.Stalled }),
 		gauge("pilotfish_backlog_imbalance",
 			"Deviation of the upstream's stalled joblets from the mean of all reporting upstreams, divided by the mean (at least 1). 0 means balanced.",
-			func(now *Live, send send) { now.BacklogImbalance(func(address string, x float64) { send(x, address) }) }, "upstream"),
-		reported("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent before the first report.",
+			func(now *Live, send send) { now.BacklogImbalance(func(address string, x float64) { send(x, address) }) }, "upstream").unless(always),
+		reported("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent before the first.",
 			func(u *quality.Upstream) float64 { return u.ReportAge }),
+		gauge("pilotfish_fleet_upstreams", "Known upstreams.", func(now *Live, send send) { send(float64(len(now.Upstreams))) }),
+		count("pilotfish_fleet_upstreams_eligible", "Upstreams that can be picked now. Ignores panic mode and a drain of all upstreams.",
+			func(u *quality.Upstream) bool { return u.Eligible }),
+		count("pilotfish_fleet_upstreams_overloaded", "Upstreams to which overload detection does not admit all jobs.",
+			func(u *quality.Upstream) bool { return u.Level < 1 }),
+		count("pilotfish_fleet_upstreams_idle", "Upstreams with fewer running jobs than cores in their last report.",
+			func(u *quality.Upstream) bool { return u.ReportAge >= 0 && u.Running < float64(u.Cores) }),
+		gauge("pilotfish_fleet_backlog_imbalance", "Largest pilotfish_backlog_imbalance of all upstreams; absent without reports.",
+			func(now *Live, send send) {
+				most := -1.0
+				now.BacklogImbalance(func(_ string, x float64) { most = max(most, x) })
+				if most > -1 {
+					send(most)
+				}
+			}),
 		gauge("pilotfish_panic_mode", "1 while breakers are ignored because the breakers of all upstreams that accept new jobs are open, else 0.",
 			func(now *Live, send send) { send(boolean(now.Panic)) }),
 
 		perUpstream("pilotfish_mode", "State of the upstream: 0 unknown, 1 steady, 2 queue grows, 3 attempts fail. Retries can hide 3 from submitters.",
-			func(u *quality.Upstream) float64 { return float64(u.Mode.Number()) }),
+			func(u *quality.Upstream) float64 { return float64(u.Mode.Number()) }).unless(func(mode float64) bool { return mode < 2 }),
 		gauge("pilotfish_fleet_mode", "State of the fleet as submitters see it: 0 unknown, 1 steady, 2 queue grows, 3 jobs fail.",
 			func(now *Live, send send) { send(float64(now.Fleet.Mode.Number())) }),
 		gauge("pilotfish_first_deadline_seconds",
@@ -114,6 +131,13 @@ func families() []family {
 			func(now *Live, send send) {
 				if !now.CertificateExpires.IsZero() {
 					send(float64(now.CertificateExpires.Unix()))
+				}
+			}),
+		gauge("pilotfish_planned_start",
+			"1 if the process before this one ended in order, 0 if it was killed or crashed; absent unless systemd gives a state directory.",
+			func(now *Live, send send) {
+				if now.Planned != nil {
+					send(boolean(*now.Planned))
 				}
 			}),
 		counter("pilotfish_log_lines_lost_total", "Log lines dropped because they could not be written in time.",

@@ -19,6 +19,8 @@ type Live struct {
 	Bounds []Bound
 	// CertificateExpires is the earliest expiry of the certificates for upstreams and gateways; zero without one.
 	CertificateExpires time.Time
+	// Planned is whether the process before this one ended in order; nil if that is not known.
+	Planned *bool
 	// LogLinesLost is the number of log lines that could not be written in time.
 	LogLinesLost uint64
 }
@@ -48,6 +50,7 @@ type Source func(now time.Time) Live
 type live struct {
 	source   Source
 	families []family
+	summary  bool
 }
 
 // family is one metric and the function that reads it.
@@ -55,13 +58,14 @@ type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	read func(now *Live, send send)
+	left func(value float64) bool // out of a summary; nil leaves out nothing
 }
 
 // send sends a value with the values of its labels.
 type send func(value float64, labels ...string)
 
 // SetSource sets the source of the current state; before, a scrape reports none. Call it once.
-func (m *Metrics) SetSource(s Source) { m.registry.MustRegister(&live{s, families()}) }
+func (m *Metrics) SetSource(s Source) { m.registry.MustRegister(&live{s, families(), m.summary}) }
 
 // Describe implements prometheus.Collector.
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
@@ -76,6 +80,9 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	now := l.source(time.Now())
 	for _, f := range l.families {
 		f.read(&now, func(value float64, labels ...string) {
+			if l.summary && f.left != nil && f.left(value) {
+				return
+			}
 			m, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
 			if err != nil {
 				m = prometheus.NewInvalidMetric(f.desc, err)
@@ -86,11 +93,11 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 }
 
 func gauge(name, help string, read func(*Live, send), labels ...string) family {
-	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, read}
+	return family{desc: prometheus.NewDesc(name, help, labels, nil), kind: prometheus.GaugeValue, read: read}
 }
 
 func counter(name, help string, read func(*Live, send), labels ...string) family {
-	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue, read}
+	return family{desc: prometheus.NewDesc(name, help, labels, nil), kind: prometheus.CounterValue, read: read}
 }
 
 // perUpstream returns a gauge with a value for each upstream.
@@ -101,6 +108,30 @@ func perUpstream(name, help string, value func(*quality.Upstream) float64) famil
 		}
 	}, "upstream")
 }
+
+// count returns a gauge of the number of upstreams of which something is true.
+func count(name, help string, is func(*quality.Upstream) bool) family {
+	return gauge(name, help, func(now *Live, send send) {
+		n := 0
+		for i := range now.Upstreams {
+			if is(&now.Upstreams[i]) {
+				n++
+			}
+		}
+		send(float64(n))
+	})
+}
+
+// unless leaves values out of a summary: those of a healthy upstream, say.
+func (f family) unless(left func(value float64) bool) family {
+	f.left = left
+	return f
+}
+
+func always(float64) bool { return true }
+
+// is reports whether a value is want.
+func is(want float64) func(float64) bool { return func(v float64) bool { return v == want } }
 
 // reported returns a gauge with a value for each upstream that has sent a report.
 func reported(name, help string, value func(*quality.Upstream) float64) family {

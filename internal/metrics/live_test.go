@@ -13,6 +13,7 @@ import (
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
+	"example.org/pilotfish/internal/record"
 )
 
 // lived returns the series that depend on live state.
@@ -45,7 +46,7 @@ func everything(time.Time) Live {
 				}},
 				{State: pool.State{
 					Upstream: at("b:1"), InFlight: 1, Breaker: pool.Breaker{State: pool.BreakerOpen}, ReportAge: -1, Stalled: 9, Level: 0.25,
-					Suspect: "2 reports in a row failed", Slow: "9 times",
+					Suspect: "2 reports in a row failed", Slow: "9 times", DownSince: time.Unix(1, 0),
 				}},
 			},
 		},
@@ -53,7 +54,7 @@ func everything(time.Time) Live {
 		Bounds:    []Bound{{Name: "body_bytes", Used: 4096, Limit: 8192}, {Name: "queue_jobs", Used: 2, Limit: 50}},
 		Limited:   5,
 
-		LogLinesLost: 9, CertificateExpires: time.Unix(1234567890, 0),
+		Planned: new(true), LogLinesLost: 9, CertificateExpires: time.Unix(1234567890, 0),
 	}
 }
 
@@ -72,6 +73,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_upstream_cores{upstream="a:1"}`:              4,
 		`pilotfish_upstream_draining{upstream="a:1"}`:           1,
 		`pilotfish_upstream_eligible{upstream="a:1"}`:           1,
+		`pilotfish_upstream_down{upstream="a:1"}`:               0,
 		`pilotfish_upstream_suspect{upstream="a:1"}`:            0,
 		`pilotfish_upstream_implausible{upstream="a:1"}`:        1,
 		`pilotfish_upstream_slow{upstream="a:1"}`:               0,
@@ -83,6 +85,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_upstream_cores{upstream="b:1"}`:       0,
 		`pilotfish_upstream_draining{upstream="b:1"}`:    0,
 		`pilotfish_upstream_eligible{upstream="b:1"}`:    0,
+		`pilotfish_upstream_down{upstream="b:1"}`:        1,
 		`pilotfish_upstream_suspect{upstream="b:1"}`:     1,
 		`pilotfish_upstream_implausible{upstream="b:1"}`: 0,
 		`pilotfish_upstream_slow{upstream="b:1"}`:        1,
@@ -90,6 +93,11 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_overload_level{upstream="b:1"}`:       0.25,
 		`pilotfish_mode{upstream="b:1"}`:                 0,
 
+		"pilotfish_fleet_upstreams":            2,
+		"pilotfish_fleet_upstreams_eligible":   1,
+		"pilotfish_fleet_upstreams_overloaded": 1,
+		"pilotfish_fleet_upstreams_idle":       0,
+		"pilotfish_fleet_backlog_imbalance":    0,
 		"pilotfish_panic_mode":                 1,
 		"pilotfish_fleet_mode":                 2,
 		"pilotfish_first_deadline_seconds":     90,
@@ -106,6 +114,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_bound_limit{bound="body_bytes"}`:        8192,
 		`pilotfish_bound_used{bound="queue_jobs"}`:         2,
 		`pilotfish_bound_limit{bound="queue_jobs"}`:        50,
+		"pilotfish_planned_start":                          1,
 		"pilotfish_log_lines_lost_total":                   9,
 		"pilotfish_certificate_expiry_timestamp_seconds":   1234567890,
 	}
@@ -118,10 +127,53 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_discovery_sets_total{result="applied"}`,
 		`pilotfish_discovery_sets_total{result="refused"}`,
 		"pilotfish_fleet_mode",
+		"pilotfish_fleet_upstreams",
+		"pilotfish_fleet_upstreams_eligible",
+		"pilotfish_fleet_upstreams_idle",
+		"pilotfish_fleet_upstreams_overloaded",
 		"pilotfish_log_lines_lost_total",
 		"pilotfish_panic_mode",
 		"pilotfish_queue_limited_jobs",
 	}, slices.Sorted(maps.Keys(lived(t, m))), "after the upstreams left")
+}
+
+// In a summary, a healthy upstream has five series, and each other one those that say what is wrong with it.
+func TestASummaryHasWhatAlertsNeed(t *testing.T) {
+	m := New(Settings{Upstreams: summary}, "1.2.3", "abc")
+	m.SetSource(func(time.Time) Live {
+		v := everything(time.Time{})
+		healthy := pool.State{Upstream: at("c:1"), Eligible: true, Cores: 8, Running: 2, Level: 1, Breaker: pool.Breaker{State: pool.BreakerClosed}}
+		v.Upstreams = append(v.Upstreams, quality.Upstream{Mode: quality.Steady, State: healthy})
+		return v
+	})
+	m.Joined([]string{"a:1", "b:1", "c:1"})
+	attempted(m, hinted("c:1"))
+	attempted(m, record.Attempt{Upstream: "b:1", Outcome: pool.Refused, FirstByte: -1})
+	attempted(m, record.Attempt{Upstream: "b:1", Outcome: pool.Refused, FirstByte: -1})
+	of := func(address string) map[string]float64 {
+		found := map[string]float64{}
+		for name, value := range series(t, m.registry) {
+			if short, ok := strings.CutSuffix(name, `upstream="`+address+`"}`); ok {
+				found[strings.TrimPrefix(short, "pilotfish_")] = value
+			}
+		}
+		return found
+	}
+	assert.Equal(t, map[string]float64{
+		"report_failures_total{": 0, `upstream_attempts_total{outcome="answered",`: 1,
+		"upstream_in_flight{": 0, "upstream_stalled{": 0, "upstream_report_age_seconds{": 0,
+	}, of("c:1"))
+	assert.Equal(t, map[string]float64{
+		"report_failures_total{": 0, `upstream_attempts_total{outcome="answered",`: 0, `upstream_attempts_total{outcome="refused",`: 2,
+		"upstream_in_flight{": 1, "upstream_eligible{": 0, "upstream_down{": 1, "upstream_suspect{": 1, "upstream_slow{": 1,
+		"breaker_state{": 2, "overload_level{": 0.25,
+	}, of("b:1"))
+	assert.Equal(t, map[string]float64{
+		"report_failures_total{": 0, `upstream_attempts_total{outcome="answered",`: 0,
+		"upstream_in_flight{": 3, "upstream_stalled{": 7, "upstream_report_age_seconds{": 1.5, "upstream_draining{": 1, "upstream_implausible{": 1, "mode{": 3,
+	}, of("a:1"))
+	m.Left([]string{"b:1"})
+	assert.NotContains(t, of("b:1"), `upstream_attempts_total{outcome="refused",`)
 }
 
 func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {

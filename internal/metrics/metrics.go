@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // Limits of scraping. Further concurrent scrapes get 503.
@@ -33,11 +35,33 @@ type Metrics struct {
 	*reloads
 
 	registry *prometheus.Registry
+	summary  bool // see Settings.Upstreams
+}
+
+// Settings is what an operator can set.
+type Settings struct {
+	// Upstreams says which metrics have a series for each upstream. all: every metric of upstreams. summary: only those that the
+	// alerts need, and gauges of what is wrong with an upstream only while it is. docs/operate.md has the number of series.
+	Upstreams string `yaml:"upstreams"`
+}
+
+// The values of Settings.Upstreams.
+const (
+	all     = "all"
+	summary = "summary"
+)
+
+// Default is the settings of an empty file.
+func Default() Settings { return Settings{Upstreams: all} }
+
+// Check reports what cannot be used.
+func (s Settings) Check(f *settings.Faults) {
+	f.OneOf("upstreams", s.Upstreams, []string{all, summary})
 }
 
 // New returns the collectors on a new registry. version and commit identify the
 // build of pilotfish.
-func New(version, commit string) *Metrics {
+func New(s Settings, version, commit string) *Metrics {
 	registry := prometheus.NewRegistry()
 	r := registrar{registry, promauto.With(registry)}
 	m := &Metrics{
@@ -45,9 +69,9 @@ func New(version, commit string) *Metrics {
 		attempts: newAttempts(r),
 		reloads:  newReloads(r),
 		registry: registry,
-
-		upstreams: newUpstreams(r),
+		summary:  s.Upstreams == summary,
 	}
+	m.upstreams = newUpstreams(r, m.summary)
 	r.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "pilotfish_build_info",
 		Help:        "Always 1; the labels are the version and commit of pilotfish and the version of Go.",

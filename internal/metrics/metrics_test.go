@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newMetrics() *Metrics { return New("1.2.3", "abc") }
+func newMetrics() *Metrics { return New(Default(), "1.2.3", "abc") }
 
 // series gathers every series as name{label="value",...} with its value; a
 // histogram or summary is its _count and its _sum.

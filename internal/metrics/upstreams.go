@@ -17,6 +17,7 @@ import (
 type upstreams struct {
 	join  func(address string) *upstream // creates the series of an upstream
 	leave func(address string)           // deletes the series of an upstream
+	count func(address string, o pool.Outcome) prometheus.Counter
 
 	mu         sync.Mutex
 	byUpstream map[string]*upstream
@@ -25,11 +26,11 @@ type upstreams struct {
 // upstream is the series of one upstream.
 type upstream struct {
 	reports                prometheus.Counter
-	attempts               []prometheus.Counter // by pool.Outcome
-	firstByte, wait, fetch prometheus.Observer
+	attempts               [pool.Outcomes]prometheus.Counter // nil until the first attempt with that outcome, in a summary
+	firstByte, wait, fetch prometheus.Observer               // nil in a summary
 }
 
-func newUpstreams(r registrar) *upstreams {
+func newUpstreams(r registrar, summary bool) *upstreams {
 	reports := r.counters("pilotfish_report_failures_total",
 		"Failed polls of the upstream's report: no response, or an unreadable one.", "upstream")
 	attempts := r.counters("pilotfish_upstream_attempts_total",
@@ -40,13 +41,21 @@ func newUpstreams(r registrar) *upstreams {
 		"Queue time of jobs at the upstream, as reported by the upstream.", "upstream")
 	fetch := r.summaries("pilotfish_upstream_fetch_seconds",
 		"Time that jobs spent fetching data at the upstream, as reported by the upstream, of jobs that caused a fetch.", "upstream")
+	count := func(a string, o pool.Outcome) prometheus.Counter { return attempts.WithLabelValues(a, o.String()) }
 	return &upstreams{
 		join: func(a string) *upstream {
-			return &upstream{
-				reports: reports.WithLabelValues(a), attempts: byLabel[pool.Outcome](pool.Outcomes, attempts.WithLabelValues, a),
-				firstByte: firstByte.WithLabelValues(a), wait: wait.WithLabelValues(a), fetch: fetch.WithLabelValues(a),
+			u := &upstream{reports: reports.WithLabelValues(a)}
+			u.attempts[pool.Answered] = count(a, pool.Answered) // so that its rate is known to be 0, not unknown
+			if summary {
+				return u
 			}
+			for o := range u.attempts {
+				u.attempts[o] = count(a, pool.Outcome(o))
+			}
+			u.firstByte, u.wait, u.fetch = firstByte.WithLabelValues(a), wait.WithLabelValues(a), fetch.WithLabelValues(a)
+			return u
 		},
+		count: count,
 		leave: func(a string) { // delete by exact labels: a partial match would scan all series
 			for _, v := range []interface{ DeleteLabelValues(...string) bool }{reports, firstByte, wait, fetch} {
 				v.DeleteLabelValues(a)
@@ -97,7 +106,13 @@ func (u *upstreams) attempted(a *record.Attempt) {
 	if !ok {
 		return
 	}
+	if s.attempts[a.Outcome] == nil {
+		s.attempts[a.Outcome] = u.count(a.Upstream, a.Outcome)
+	}
 	s.attempts[a.Outcome].Inc()
+	if s.firstByte == nil {
+		return
+	}
 	if a.FirstByte >= 0 {
 		s.firstByte.Observe(a.FirstByte.Seconds())
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -63,7 +64,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	upstreams = []quality.Upstream{rowOf("a:1")}
 	page := httptest.NewRecorder()
 	m.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	assert.Equal(t, 37, strings.Count(page.Body.String(), `upstream="a:1"`), "series of an upstream, as docs/operate.md says")
+	assert.Equal(t, 38, strings.Count(page.Body.String(), `upstream="a:1"`), "series of an upstream, as docs/operate.md says")
 	m.Left([]string{"a:1"})
 	upstreams = nil
 	before := count()
@@ -191,6 +192,22 @@ func TestShadow(t *testing.T) {
 	shadowed := func(to string, cost, there float64) *record.Attempt {
 		return &record.Attempt{Upstream: "u:1", Why: pool.Why{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
 	}
+	data := func(a record.Attempt) *record.Job {
+		return &record.Job{Facts: intake.Facts{Key: 1}, Completeness: intake.Complete, Attempts: []record.Attempt{a}}
+	}
+	found := changes(t, m, func() {
+		m.Ended(data(record.Attempt{Cache: selection.Cached, Why: pool.Why{Shadow: "u:2", ShadowCache: selection.NotCached}}))
+		m.Ended(data(record.Attempt{Why: pool.Why{Shadow: "u:2", ShadowCache: selection.AssumedCached}}))
+		m.Ended(data(record.Attempt{Cache: selection.AssumedCached}))
+		m.Ended(&record.Job{Attempts: []record.Attempt{{Cache: selection.Cached}}}) // needs no data
+	})
+	maps.DeleteFunc(found, func(name string, _ float64) bool { return !strings.HasPrefix(name, "pilotfish_data_") })
+	assert.Equal(t, map[string]float64{
+		`pilotfish_data_finds_total{found="hit",of="policy"}`:  2,
+		`pilotfish_data_finds_total{found="miss",of="policy"}`: 1,
+		`pilotfish_data_finds_total{found="hit",of="shadow"}`:  1,
+		`pilotfish_data_finds_total{found="miss",of="shadow"}`: 1,
+	}, found)
 	assert.Equal(t, map[string]float64{
 		`pilotfish_shadow_choices_total{choice="same"}`:    1,
 		`pilotfish_shadow_choices_total{choice="other"}`:   2,

@@ -92,7 +92,7 @@ func TestExpressionsNameLabelsThatAreThere(t *testing.T) {
 // expressions are those of the alerts and of the panels.
 func expressions(t *testing.T) (all []string) {
 	t.Helper()
-	for _, file := range []string{"alerts.yml", "objective.yml"} {
+	for _, file := range []string{"alerts.yml", "objective.yml", "recording.yml"} {
 		var alerts struct {
 			Groups []struct{ Rules []struct{ Expr string } }
 		}

@@ -30,8 +30,9 @@ var update = flag.Bool("update", false, "write monitor/prometheusrule.yaml anew"
 
 // The operator's rules are the tested ones, and name the runbook as a page to open.
 func TestTheOperatorsRulesAreTheAlerts(t *testing.T) {
-	var spec map[string]any
+	var spec, recorded map[string]any
 	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &spec))
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "recording.yml"), &recorded))
 	for _, g := range spec["groups"].([]any) {
 		for _, r := range g.(map[string]any)["rules"].([]any) {
 			annotations := r.(map[string]any)["annotations"].(map[string]any)
@@ -39,6 +40,7 @@ func TestTheOperatorsRulesAreTheAlerts(t *testing.T) {
 			delete(annotations, "runbook")
 		}
 	}
+	spec["groups"] = append(spec["groups"].([]any), recorded["groups"].([]any)...)
 	text, err := sigs.Marshal(map[string]any{
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": spec,
 		"metadata": map[string]any{"name": "pilotfish", "labels": map[string]any{"app.kubernetes.io/name": "pilotfish"}},
@@ -55,11 +57,11 @@ func TestTheOperatorsRulesAreTheAlerts(t *testing.T) {
 func prometheusFile(name string) string { return filepath.Join(root, "deploy", "prometheus", name) }
 
 func TestPromtoolAcceptsTheRules(t *testing.T) {
-	must(t, "promtool", "check", "rules", prometheusFile("alerts.yml"), prometheusFile("objective.yml"))
+	must(t, "promtool", "check", "rules", prometheusFile("alerts.yml"), prometheusFile("objective.yml"), prometheusFile("recording.yml"))
 }
 
 func TestAlertsFireAsTested(t *testing.T) {
-	must(t, "promtool", "test", "rules", prometheusFile("alerts_test.yml"))
+	must(t, "promtool", "test", "rules", prometheusFile("alerts_test.yml"), prometheusFile("recording_test.yml"))
 }
 
 // Each rule is broken in turn, so that it never or always fires: its test must see it.
