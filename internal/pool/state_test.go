@@ -49,9 +49,9 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 func TestStatus(t *testing.T) {
 	for want, s := range map[string]State{
 		"eligible": {},
-		"eligible; suspect: no answer; slow: 3 times": {Suspect: "no answer", Slow: "3 times"},
+		"eligible; suspect: no answer; slow: 3 times":      {Suspect: "no answer", Slow: "3 times"},
 		"suspect: no answer; implausible figures: 9 cores": {Reason: Suspect, Why: "suspect: no answer", Suspect: "no answer", Implausible: "9 cores"},
-		"down: connection refused since 12:00":        {Reason: Shut, Why: "down: connection refused since 12:00", DownSince: start, Suspect: "no answer"},
+		"down: connection refused since 12:00":             {Reason: Shut, Why: "down: connection refused since 12:00", DownSince: start, Suspect: "no answer"},
 	} {
 		assert.Equal(t, want, s.status())
 	}
