@@ -108,7 +108,10 @@ var belief = [...]float64{selection.NotCached: 0, selection.AssumedCached: 0.95,
 func (p *Pool) holds(now time.Time, m *member, n *need) (cache selection.Cache, warm float64, first int) {
 	if n.prompt != nil {
 		hit := m.prompts.Hit(now, n.prompt)
-		if hit.Placed {
+		switch {
+		case hit.Reported:
+			cache = selection.Cached
+		case hit.Placed:
 			cache = selection.AssumedCached
 		}
 		return cache, hit.Share, 0

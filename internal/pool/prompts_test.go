@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/prompts"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -73,4 +74,26 @@ func TestFound(t *testing.T) {
 	over.Done(start, Answered)
 	over.Found(0)
 	assert.Equal(t, was, f.prompts.FirstPlaceHitRate(), "it is over")
+}
+
+// A prompt goes where events show it to be cached; events of an upstream that has left change nothing.
+func TestEventsOfACache(t *testing.T) {
+	f, us := newFixture(t, "expected", 4), upstreams(4)
+	for _, u := range us {
+		f.Report(start, u.Address, report(start, 0, 0))
+	}
+	for key := range 8 {
+		prompt, u := chain(10*key, 10*key+1, 10*key+2), us[key%len(us)]
+		change := prompts.Change{}
+		for _, part := range prompt.Data.Parts {
+			change.Stored = append(change.Stored, part.Key)
+		}
+		f.Changed(start, u.Address, []prompts.Change{change})
+		a := f.must(start, prompt, nil)
+		assert.Equal(t, u.Address, a.Address)
+		assert.Equal(t, selection.Cached, a.Cache)
+		a.Done(start, Answered)
+	}
+	f.Set(start, us[1:])
+	f.Changed(start, us[0].Address, []prompts.Change{{Cleared: true}})
 }

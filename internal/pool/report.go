@@ -193,3 +193,12 @@ func (m *member) observeRate(r Report) {
 	}
 	m.rate.observe(r.At, r.Completed-max(0, r.Failed), busy)
 }
+
+// Changed takes what an upstream's events report of its cache of prompts.
+func (p *Pool) Changed(now time.Time, address string, changes []prompts.Change) {
+	if m, ok := p.members[address]; ok && m.inSet {
+		for _, c := range changes {
+			m.prompts.Apply(now, c)
+		}
+	}
+}

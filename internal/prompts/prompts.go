@@ -21,9 +21,11 @@
 //   - A hit is a prefix: no block counts after one that is missing.
 //   - The placing block of a prompt is the one after its deepest fork, or the first block without a fork. So the turns of a chat
 //     stay together in all sidecars, and the chats of one template spread out.
+//   - A block is cached if an event of the server said so last. A block that no event has named is assumed to be cached from when
+//     it was sent until its lifetime is over.
 //   - The wait of a queue is at least what this sidecar's own unread prompts take, and 0 when nothing is unread.
 //   - Every prompt that is sent leaves the queue once, by Answered or by Ended.
-//   - Memory is bounded: 128 Ki forks, and 128 Ki blocks (1.5 MiB) for each server.
+//   - Memory is bounded: 128 Ki forks, and 2 times 128 Ki blocks (3 MiB) for each server.
 //
 // Nothing here has a clock, a lock or a goroutine; the pool is the only caller.
 package prompts

@@ -128,6 +128,35 @@ func TestNonsenseFound(t *testing.T) {
 	assert.Equal(t, 0.5, m.FirstPlaceHitRate(), "not the first-ranked server")
 }
 
+// Events show which blocks are cached, whoever sent them, and which no longer are. When events are missing, the blocks that were
+// sent count as without events.
+func TestEventsShowTheCache(t *testing.T) {
+	m, s := NewModel(), &Server{}
+	blocks := chain(1, 2, 3, 4)
+	keys := func(from, until int) (k []uint64) {
+		for _, b := range blocks[from:until] {
+			k = append(k, b.Key)
+		}
+		return k
+	}
+	p := m.Prompt(blocks)
+	hit := func() float64 { return s.Hit(start, p).Share }
+	s.Apply(start, Change{Stored: keys(0, 3)})
+	assert.Equal(t, 0.75, hit(), "others sent it")
+	send(m, s, start, 1, 2, 3, 4)
+	assert.Equal(t, (3+belief)/4, hit(), "no event has named the last block yet")
+	s.Apply(start, Change{Removed: keys(1, 2)})
+	assert.Equal(t, 0.25, hit(), "no block after one that is missing")
+	s.Apply(start, Change{Removed: keys(2, 3), Stored: keys(1, 3)})
+	assert.Equal(t, (3+belief)/4, hit())
+	s.Apply(start, Change{Lost: true})
+	assert.Equal(t, belief/4, hit(), "blocks whose removal was reported do not come back")
+	s.Apply(start, Change{Cleared: true, Stored: keys(0, 1)})
+	assert.Equal(t, 0.25, hit())
+	s.Restarted()
+	assert.Zero(t, hit())
+}
+
 // The time to read a byte is learned from prompts that a server read alone and mostly anew.
 func TestReadTimeIsLearned(t *testing.T) {
 	m, s := NewModel(), &Server{}

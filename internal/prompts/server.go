@@ -12,6 +12,7 @@ const belief = 0.95
 // Server is what is known of one server. The zero value is a server that got no prompt.
 type Server struct {
 	blocks   recent.Keys // those that were sent there
+	events   recent.Keys // those that events of the server show as cached
 	lifetime lifetime
 	queue    queue
 }
@@ -20,23 +21,32 @@ type Server struct {
 type Hit struct {
 	// Share is the share of the bytes, by the probability that they are there.
 	Share float64
-	// Placed is set if the placing block is cached.
-	Placed bool
+	// Placed is set if the placing block is cached, and Reported if an event of the server shows it.
+	Placed, Reported bool
+
 	blocks int
+	bytes  float64 // of these blocks
 }
 
 // Hit returns the prefix of a prompt that is cached.
 func (s *Server) Hit(now time.Time, p *Prompt) (h Hit) {
-	bytes := 0.0
+	expected := 0.0
 	for i := range p.blocks {
-		age, sent := s.blocks.Age(p.blocks[i].Key, now)
-		if !sent || !s.lifetime.keeps(age) {
-			break
+		sure := 1.0
+		if !s.events.Has(p.blocks[i].Key) {
+			age, sent := s.blocks.Age(p.blocks[i].Key, now)
+			if !sent || !s.lifetime.keeps(age) {
+				break
+			}
+			sure = belief
+		} else if i == p.place {
+			h.Reported = true
 		}
 		h.blocks++
-		bytes += belief * p.blocks[i].Bytes
+		h.bytes += p.blocks[i].Bytes
+		expected += sure * p.blocks[i].Bytes
 	}
-	h.Share, h.Placed = bytes/p.Bytes, h.blocks > p.place
+	h.Share, h.Placed = expected/p.Bytes, h.blocks > p.place
 	return h
 }
 
@@ -50,7 +60,34 @@ func (s *Server) Blocks() int { return s.blocks.Len() }
 func (s *Server) Report(m *Model, r Report) { s.queue.report(r, m.reads.mean, m.perByte) }
 
 // Restarted forgets the cache. Prompts that are open stay until they end.
-func (s *Server) Restarted() { s.blocks, s.lifetime = recent.Keys{}, 0 }
+func (s *Server) Restarted() { s.blocks, s.events, s.lifetime = recent.Keys{}, recent.Keys{}, 0 }
+
+// Change is what events of a server report of its cache, in the order of the fields.
+type Change struct {
+	// Lost is set if events are missing: the events before it are no longer believed.
+	Lost bool
+	// Cleared is set if the cache was emptied.
+	Cleared bool
+	// Removed and Stored are keys of blocks.
+	Removed, Stored []uint64
+}
+
+// Apply adopts a change. A block that no event has named is still assumed to be cached if it was sent to the server.
+func (s *Server) Apply(now time.Time, c Change) {
+	if c.Lost || c.Cleared {
+		s.events = recent.Keys{}
+	}
+	if c.Cleared {
+		s.blocks = recent.Keys{}
+	}
+	for _, key := range c.Removed {
+		s.events.Drop(key)
+		s.blocks.Drop(key)
+	}
+	for _, key := range c.Stored {
+		s.events.Put(key, now)
+	}
+}
 
 // Prefill is a prompt at a server, from Send to its end.
 type Prefill struct {
@@ -105,7 +142,7 @@ func (f *Prefill) Found(share float64, first bool) {
 	if first && !f.Placed {
 		f.model.hits.observe(max(share-f.Share, 0) / (1 - f.Share))
 	}
-	f.server.lifetime.learn(share*f.Bytes-f.Share*f.Bytes/belief, f.Prompt.blocks[0].Bytes, f.kept, f.expired)
+	f.server.lifetime.learn(share*f.Bytes-f.Hit.bytes, f.Prompt.blocks[0].Bytes, f.kept, f.expired)
 }
 
 // Ended takes the prompt out of the queue: it ends without a response.
