@@ -54,6 +54,9 @@ func (w *world) newPilotfish(number int) *pilotfish {
 		if first := time.Duration(rng.Int64N(int64(interval))); w.rule.interval > 0 {
 			w.events.Add(first, 0, func() { p.poll(w, u.Address, counts{}) })
 		}
+		if w.rule.events {
+			p.subscribe(w, w.servers[i], u.Address)
+		}
 	}
 	p.pool.Set(epoch, upstreams)
 	p.dispatch = must(dispatch.New(dispatch.Config{

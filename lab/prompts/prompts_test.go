@@ -130,6 +130,25 @@ func TestChainsFindMore(t *testing.T) {
 	assert.Regexp(t, `expected / best in one process +0\.\d\d \[`, out.String())
 }
 
+// With the caches' events, sidecars find what others have sent. When events are missing, no sidecar does worse than without events.
+func TestEvents(t *testing.T) {
+	c := Comparison{
+		jobs: real(t, 900), from: 300, until: 900, routers: []int{3}, rules: named("expected", "expected, events", "llm-d"), seeds: 1,
+	}
+	missed := *c.rules[1]
+	missed.name, missed.lost = "expected, one event of fifty lost", 0.02
+	c.rules = append(c.rules, &missed)
+	cells, err := c.cells(t.Context(), 6000, 0.9)
+	require.NoError(t, err)
+	cell := func(rule *rule) *cell { return cells[setting{3, rule}] }
+	none, all, some, rival := cell(c.rules[0]), cell(c.rules[1]), cell(&missed), cell(c.rules[2])
+	t.Log(mean(none.mean), mean(all.mean), mean(some.mean), mean(rival.mean), none.found, all.found, some.found)
+	assert.Greater(t, all.found, 1.1*none.found)
+	assert.Less(t, mean(all.mean), 0.95*mean(none.mean))
+	assert.Less(t, mean(all.mean), 0.9*mean(rival.mean))
+	assert.Less(t, mean(some.mean), 1.03*mean(none.mean))
+}
+
 // Without reports, one router finds nearly all that a single server would have, whatever the addresses, and texts wait no
 // longer than with reports: it knows its own.
 func TestWithoutReports(t *testing.T) {

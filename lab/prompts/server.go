@@ -23,6 +23,7 @@ type server struct {
 	waiting []*job        // the first is being read
 	until   time.Duration // when it was read
 	writing int
+	changed []func(change) // take each change of the cache
 
 	counts
 }
@@ -32,6 +33,18 @@ type counts struct {
 	begun, answered, done int // prompts that were started, that got their first token, and that ended
 	waited                time.Duration
 	taken                 int64 // tokens of the prompts that were started, without the cached ones
+}
+
+// change is what a prompt changed in a cache.
+type change struct{ prompt, stored, removed []int64 }
+
+// keep uses a prompt's blocks in the cache.
+func (s *server) keep(j *job) {
+	c := change{prompt: j.full()}
+	c.stored, c.removed = s.kept.put(c.prompt)
+	for _, f := range s.changed {
+		f(c)
+	}
 }
 
 func (s *server) receive(w *world, j *job) {
@@ -51,7 +64,7 @@ func (s *server) read(w *world) {
 	s.waited += w.now - j.arrived
 	s.until = w.now + startup + trace.Duration(float64(left)/s.rate)
 	w.events.Add(s.until, 0, func() {
-		s.kept.put(j.full())
+		s.keep(j)
 		s.waiting = s.waiting[1:]
 		s.writing++
 		s.answered++
@@ -60,7 +73,7 @@ func (s *server) read(w *world) {
 		w.events.Add(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), 0, func() {
 			s.writing--
 			s.done++
-			s.kept.put(j.full()) // in use until now
+			s.keep(j) // in use until now
 			j.router.ended(w, j)
 		})
 		if len(s.waiting) > 0 {
@@ -122,13 +135,14 @@ func (c *cache) match(blocks []int64) int {
 }
 
 // put uses a prompt's blocks, the last one first, so that a prefix outlives what follows it.
-func (c *cache) put(blocks []int64) {
+func (c *cache) put(blocks []int64) (stored, removed []int64) {
 	for _, b := range slices.Backward(blocks) {
 		if more := int(b) + 1 - len(c.last); more > 0 {
 			c.last = append(c.last, make([]int32, more)...)
 		}
 		if c.last[b] == 0 {
 			c.n++
+			stored = append(stored, b)
 		}
 		c.clock++
 		c.last[b] = c.clock
@@ -138,6 +152,8 @@ func (c *cache) put(blocks []int64) {
 		if u := c.order[0]; c.last[u.block] == u.when {
 			c.last[u.block] = 0
 			c.n--
+			removed = append(removed, u.block)
 		}
 	}
+	return stored, removed
 }

@@ -156,18 +156,23 @@ func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *s
 		}
 		g.Rows = append(g.Rows, row)
 	}
-	for _, beside := range []struct {
+	type comparison struct {
 		of      *rule
 		than    string
 		routers int  // 0 is as many
 		events  bool // rivals may have them
-	}{
+	}
+	with := []comparison{
 		{c.rules[0], "best with as many", 0, true},
 		{c.rules[0], "best in one process", c.routers[0], true},
 		{c.rules[0], "best without events", 0, false},
-		{allKnown, "best with as many", 0, true},
-		{noWait, "best with as many", 0, true},
-	} {
+	}
+	for _, rule := range c.rules {
+		if rule.costs == nil && rule.events {
+			with = append(with, comparison{rule, "best with as many", 0, true}, comparison{rule, "best in one process", c.routers[0], true})
+		}
+	}
+	for _, beside := range append(with, comparison{allKnown, "best with as many", 0, true}, comparison{noWait, "best with as many", 0, true}) {
 		row := []string{beside.of.name + " / " + beside.than}
 		for _, n := range c.routers {
 			best := func(of func(*cell) []float64) string {

@@ -62,8 +62,10 @@ type rule struct {
 	blocks   int
 	interval time.Duration
 	// Another router fills in the cost of each server, and takes one with the lowest cost.
-	costs  func(r *rival, w *world, j *job, costs []float64)
-	events bool // it receives the events of every server's cache
+	costs func(r *rival, w *world, j *job, costs []float64)
+	// events is set if it receives the events of every server's cache, and lost is the share of them that pilotfish misses.
+	events bool
+	lost   float64
 }
 
 // rules are all that are compared, pilotfish's over chains first. The others have their defaults.
@@ -72,6 +74,7 @@ func rules() []*rule {
 		{name: "expected", interval: time.Second / 4},
 		{name: "expected, 1 s", interval: time.Second},
 		{name: "expected, no reports"},
+		{name: "expected, events", interval: time.Second / 4, events: true},
 		{name: "expected 1 block", blocks: 1, interval: time.Second},
 		{name: "expected 2 blocks", blocks: 2, interval: time.Second},
 		{name: "expected 4 blocks", blocks: 4, interval: time.Second},
@@ -139,7 +142,7 @@ func play(cfg config) []result {
 	for i := range cfg.jobs {
 		j := &job{Job: &cfg.jobs[i], router: routers[w.rng.IntN(len(routers))]}
 		j.arrived = trace.Duration(j.Offset) + time.Duration(w.rng.Float64()*float64(cfg.spread))
-		w.events.Add(j.arrived, 0, func() {
+		w.events.Add(j.arrived+w.rule.tokenize(j), 0, func() {
 			j.server = j.router.pick(w, j)
 			w.servers[j.server].receive(w, j)
 		})
