@@ -226,6 +226,8 @@ func TestDNSOverTheWire(t *testing.T) {
 	resolver := system{&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}, config}
+	assert.Equal(t, []string{"one.test", "refused.test", "two.test."}, resolver.suffixes())
+	assert.Empty(t, system{config: "/dev/zero"}.suffixes(), "which has no end")
 	for name, want := range map[string]string{
 		"rules.test.:9001":       "10.0.0.1:9001 10.0.0.2:9001",
 		"six.test.:9001":         "[fd00::1]:9001",

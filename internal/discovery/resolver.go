@@ -4,8 +4,9 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
+
+	"example.org/pilotfish/internal/files"
 )
 
 // Resolver resolves names; *net.Resolver does.
@@ -16,6 +17,9 @@ type Resolver interface {
 
 // resolvConf is the path of the resolver's configuration, which contains the search list.
 const resolvConf = "/etc/resolv.conf"
+
+// maxResolvConf is the size in bytes up to which that file is read.
+const maxResolvConf = 64 << 10
 
 // system is the system's resolver with one difference: a name does not exist only if the name does not exist with any suffix
 // of the search list. net.Resolver returns NXDOMAIN even if the lookup with a suffix failed for another reason, such as SERVFAIL.
@@ -57,7 +61,7 @@ func (s system) confirm(err error, name string, lookup func(name string) error) 
 
 // suffixes returns the search list: the last line of resolv.conf with search or domain.
 func (s system) suffixes() (all []string) {
-	text, _ := os.ReadFile(s.config)
+	text, _ := files.Read(s.config, maxResolvConf)
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) > 1 && (words[0] == "search" || words[0] == "domain") {
 			all = words[1:]

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"path"
@@ -14,12 +15,12 @@ import (
 // less, in bytes. A missing file means no limit.
 func systemLimit(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
-	text, _ := fs.ReadFile(root, "proc/meminfo")
+	text := read(root, "proc/meminfo")
 	var kib int64
 	if n, _ := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); n == 1 {
 		least = kib << 10
 	}
-	text, _ = fs.ReadFile(root, "proc/self/cgroup")
+	text = read(root, "proc/self/cgroup")
 	for line := range strings.Lines(string(text)) {
 		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
 		controllers, group, _ := strings.Cut(line, ":")
@@ -39,7 +40,7 @@ func cgroupLimit(root fs.FS, mount, group string, files ...string) int64 {
 	least := int64(math.MaxInt64)
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		for _, file := range files {
-			text, _ := fs.ReadFile(root, path.Join(mount, group, file))
+			text := read(root, path.Join(mount, group, file))
 			if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil { // not "max"
 				least = min(least, n)
 			}
@@ -48,4 +49,18 @@ func cgroupLimit(root fs.FS, mount, group string, files ...string) int64 {
 			return least
 		}
 	}
+}
+
+// maxFile is the size in bytes up to which a file of the kernel is read.
+const maxFile = 64 << 10
+
+// read returns the beginning of a file. It is empty if the file cannot be read.
+func read(root fs.FS, name string) []byte {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxFile))
+	return text
 }
