@@ -90,6 +90,9 @@ func (b *Book) identify(own, to http.Header) {
 	}
 }
 
+// Prioritise overrides the job's priority.
+func (b *Book) Prioritise(p selection.Priority) { b.Record.Facts.Priority = p }
+
 // Begin passes the job to the dispatcher. r contains what the job's facts do not. r.Project and r.Name are set
 // only if project limits count the job for another key than its project, such as a gateway's fairness ID.
 func (b *Book) Begin(r dispatch.Request) {
@@ -175,6 +178,9 @@ func (b *Book) Head(now time.Time, status int, h http.Header) {
 	}
 	b.Record.Completeness = intake.Partial
 }
+
+// Instead records the status of a response that the submitter got instead of an upstream's.
+func (b *Book) Instead(status int) { b.Record.Status = status }
 
 // Begun reports whether the header of an upstream's response was forwarded.
 func (b *Book) Begun() bool { return b.Record.Completeness != intake.Absent }

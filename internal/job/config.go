@@ -24,6 +24,9 @@ type Config struct {
 	// Hint parses the load that an upstream reports in the header or the trailer of
 	// its response; ok is false if there is none.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
+	// Found, if not nil, reads from the end of a response which share of the job's data the upstream had cached. It is
+	// called for jobs whose project has blocks.
+	Found func(tail []byte) (share float64, ok bool)
 	// AskLoad requests a load report in ORCA's text format with each response.
 	AskLoad bool
 	// ExpectedHeader is the canonical name of the request header for the job's expected duration; "" sends no such

@@ -20,12 +20,31 @@ const (
 	Cut
 	// Left: the submitter disconnected.
 	Left
-	// None: the upstream sent none, and Envoy sent its own response to the submitter.
+	// None: the upstream sent none.
 	None
 )
 
 // Unframed records that the response was ended by closing the connection, so a truncated response cannot be detected.
 func (b *Book) Unframed() { b.Record.Unframed = true }
+
+// tailBytes is the number of bytes kept from the end of a response, for jobs whose project has blocks.
+const tailBytes = 1 << 10
+
+// Wrote records a piece of the response body, of which n bytes were forwarded. It keeps the end of the body, for Config.Found.
+func (b *Book) Wrote(piece []byte, n int) {
+	b.Record.Bytes += int64(n)
+	if data := b.Record.Facts.Data; data == nil || data.Set {
+		return
+	}
+	if b.tail == nil {
+		b.tail = make([]byte, 0, tailBytes)
+	}
+	if over := len(b.tail) + len(piece) - tailBytes; over > 0 {
+		b.tail = b.tail[:copy(b.tail, b.tail[min(over, len(b.tail)):])]
+		piece = piece[max(0, len(piece)-tailBytes):]
+	}
+	b.tail = append(b.tail, piece...)
+}
 
 // End ends a job with a response. err is the reason if the response is not Whole.
 func (b *Book) End(how Ending, err error) {
@@ -48,8 +67,10 @@ func (b *Book) End(how Ending, err error) {
 	}
 	if how == Whole {
 		r.Completeness = intake.Complete
-		if share, ok := found(b.tail); ok && b.Lease != nil {
-			b.Lease.Found(share)
+		if b.Lease != nil && b.tail != nil && b.cfg.Found != nil {
+			if share, ok := b.cfg.Found(b.tail); ok {
+				b.Lease.Found(share)
+			}
 		}
 	}
 	b.done(attempt, err)

@@ -72,7 +72,7 @@ func (x *exchange) run() error {
 	add := http.Header{}
 	x.book.Request(x.first.header, add)
 	if p, ok := selection.ParsePriority(x.first.header.Get(objectiveHeader)); ok {
-		x.book.Record.Facts.Priority = p
+		x.book.Prioritise(p)
 	}
 	tenant := x.first.header.Get(fairnessHeader)
 	job := dispatch.Request{Project: intake.Key(tenant), Name: settings.Cut(tenant, settings.MaxText), Bytes: b.bytes(), Fallbacks: true}

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -83,6 +84,7 @@ func newFixture(t testing.TB, n int, change func(*job.Config)) *fixture {
 		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
 			return pool.Hint{At: now}, h.Get("X-Load") != ""
 		},
+		Found: func(tail []byte) (share float64, ok bool) { return 1, bytes.Contains(tail, []byte("cached_tokens")) },
 		Sinks: []func(*record.Job){func(j *record.Job) {
 			f.mu.Lock()
 			defer f.mu.Unlock()

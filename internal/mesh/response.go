@@ -84,7 +84,8 @@ func (x *exchange) respond(m *message) {
 	}
 	x.move(m.served)
 	if d := m.details; d != "" && d != "via_upstream" {
-		x.state, x.details, x.book.Record.Status = local, d, code
+		x.state, x.details = local, d
+		x.book.Instead(code)
 		return
 	}
 	x.state = responding

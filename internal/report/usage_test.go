@@ -1,19 +1,13 @@
-package job
+package report
 
 import (
-	"bytes"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/intake"
 )
 
-func TestFound(t *testing.T) {
+func TestCachedShare(t *testing.T) {
 	const usage = `"usage":{"prompt_tokens":200,"total_tokens":210,"completion_tokens":10,"prompt_tokens_details":%s}`
 	type found2 struct {
 		share float64
@@ -32,7 +26,7 @@ func TestFound(t *testing.T) {
 		`{"prompt_tokens_details":{"cached_tokens":1}}`:                                                       {},
 		``: {},
 	} {
-		share, ok := found([]byte(text))
+		share, ok := CachedShare([]byte(text))
 		assert.Equal(t, want.ok, ok, text)
 		if ok {
 			assert.InDelta(t, want.share, share, 1e-9, text)
@@ -40,33 +34,10 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// Of an answer in pieces of any size, its end is kept, for a job with a text alone.
-func TestPieces(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
-		b := &Book{}
-		b.Wrote([]byte("nothing"), 7)
-		assert.Nil(t, b.tail)
-		b.Record.Facts.Data = &intake.Parts{Set: true}
-		b.Wrote([]byte("nothing"), 7)
-		assert.Nil(t, b.tail)
-		b.Record.Facts.Data = &intake.Parts{}
-		var all []byte
-		for range rng.IntN(6) {
-			piece := bytes.Repeat([]byte(strings.Repeat(string(rune('a'+rng.IntN(26))), 7)), rng.IntN(300))
-			all = append(all, piece...)
-			b.Wrote(piece, len(piece))
-		}
-		require.Equal(t, string(all[max(0, len(all)-tailBytes):]), string(b.tail))
-		assert.LessOrEqual(t, cap(b.tail), tailBytes)
-		assert.EqualValues(t, 14+len(all), b.Record.Bytes)
-	}
-}
-
-func FuzzFound(f *testing.F) {
+func FuzzCachedShare(f *testing.F) {
 	f.Add([]byte(`"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":3`))
 	f.Fuzz(func(t *testing.T, tail []byte) {
-		if share, ok := found(tail); ok {
+		if share, ok := CachedShare(tail); ok {
 			assert.GreaterOrEqual(t, share, 0.0)
 			assert.LessOrEqual(t, share, 1.0)
 		}
