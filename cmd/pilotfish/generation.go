@@ -27,7 +27,11 @@ import (
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, stop: func() {}}
 	var err error
-	dial := proxy.Elsewhere(s.self, proxy.DialUpstream)
+	dial := proxy.Elsewhere(s.self, proxy.DialUpstream, func(address string) {
+		if g.discovery.LeadsHere(address) {
+			s.log.Warn("an upstream is this sidecar itself: it is left out", zap.String("upstream", address))
+		}
+	})
 	if cfg.UpstreamTLS != nil {
 		if g.tls, err = s.newTLS("upstream_tls", *cfg.UpstreamTLS); err != nil {
 			return nil, err
@@ -39,7 +43,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	}
 	jobs := job.Config{
 		Reader: g.reader, Budget: s.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
-		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders, RequestID: cfg.Stream.RequestID,
+		Hint: cfg.Reports.Hint, Found: report.CachedShare, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders, RequestID: cfg.Stream.RequestID,
 		ExpectedHeader: textproto.CanonicalMIMEHeaderKey(cfg.Job.ExpectedHeader),
 	}
 	if s.written != nil {

@@ -131,6 +131,22 @@ func dialing(t *testing.T, l net.Listener) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
+// An upstream whose address is another spelling of the sidecar's own leaves the pool when a connection finds out.
+func TestAnUpstreamThatIsTheSidecarItself(t *testing.T) {
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	folder := t.TempDir()
+	link := filepath.Join(folder, "link")
+	require.NoError(t, os.Symlink(filepath.Join(folder, "jobs"), link))
+	cfg := before(upstream.Address(), "unix:"+link)
+	cfg.Listen = "unix:" + filepath.Join(folder, "jobs")
+	s, p := running(t, &cfg)
+	require.Eventually(t, func() bool { return s.balancer.Ready() && len(s.balancer.States()) == 1 }, patience, time.Millisecond)
+	for range 3 {
+		post(t, p.Jobs, "localhost")
+	}
+	assert.Len(t, upstream.Jobs(), 3)
+}
+
 // Jobs, reports and listings go to upstreams by TLS, with a certificate of pilotfish's own.
 func TestUpstreamsByTLS(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7"}})

@@ -4,66 +4,109 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
 	"example.org/pilotfish/internal/settings"
 )
 
-// selfAddresses returns the addresses at which the sidecar can be reached. A listen
-// address without a host, or with an unspecified one, is reached at every host that
-// local returns. A loopback address is also reached as localhost.
-func selfAddresses(listen []string, local func() ([]string, error)) (map[string]bool, error) {
-	self := map[string]bool{}
+// own are the sidecar's own addresses. It knows the spellings that always lead to this machine. Others, such as a name in DNS,
+// are found when a connection ends here; see Discovery.LeadsHere.
+type own struct {
+	listeners []listener
+	names     []string     // of this machine
+	hosts     []netip.Addr // of its interfaces
+}
+
+// listener is an address on which the sidecar listens.
+type listener struct {
+	address string // of a Unix socket, or with a host that is a name
+	host    netip.Addr
+	port    string
+}
+
+// newOwn returns the addresses of a sidecar that listens on listen. A host that is empty or unspecified stands for all
+// addresses of this machine.
+func newOwn(listen []string, machine func() (names []string, hosts []netip.Addr, err error)) (o own, err error) {
 	for _, l := range listen {
-		all := []string{l}
-		host, port, err := net.SplitHostPort(l)
-		switch ip, _ := netip.ParseAddr(host); {
-		case ip.IsUnspecified(), host == "" && err == nil:
-			if all, err = local(); err != nil {
-				return nil, err
-			}
-			for i, h := range all {
-				all[i] = net.JoinHostPort(h, port)
-			}
-		case ip.Zone() != "":
-			all[0] = net.JoinHostPort(ip.WithZone("").String(), port)
-		case ip.IsLoopback():
-			all = append(all, net.JoinHostPort("localhost", port))
+		if _, local := settings.UnixPath(l); !local && strings.HasPrefix(l, ":") {
+			l = "0.0.0.0" + l
 		}
-		for _, a := range all {
-			address, err := settings.Address(a)
-			if err != nil {
-				return nil, fmt.Errorf("own address %w", err)
+		if host, port, err := net.SplitHostPort(l); err == nil { // a zone is another machine's business, and no upstream has one
+			if ip, err := netip.ParseAddr(host); err == nil {
+				l = net.JoinHostPort(ip.WithZone("").String(), port)
 			}
-			self[address] = true
 		}
+		address, err := settings.Address(l)
+		if err != nil {
+			return own{}, fmt.Errorf("own address %w", err)
+		}
+		host, port := split(address)
+		o.listeners = append(o.listeners, listener{address, host, port})
 	}
-	return self, nil
+	if o.names, o.hosts, err = machine(); err != nil {
+		return own{}, fmt.Errorf("this machine's addresses: %w", err)
+	}
+	return o, nil
 }
 
-// Own returns the indices of addresses in list that are the sidecar's own.
-func Own(list, listen []string) (own []int) {
-	self, _ := selfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localHosts) // an invalid one has its own error
+// split returns the host of an address if it is an IP address, and the port.
+func split(address string) (host netip.Addr, port string) {
+	text, port, _ := net.SplitHostPort(address)
+	host, _ = netip.ParseAddr(text)
+	return host, port
+}
+
+// has reports whether connections to a canonical address end at the sidecar.
+func (o *own) has(address string) bool {
+	host, port := split(address)
+	return slices.ContainsFunc(o.listeners, func(l listener) bool {
+		switch {
+		case l.address == address:
+			return true
+		case port == "" || l.port != port || !l.host.IsValid():
+			return false
+		case !host.IsValid():
+			name, _, _ := strings.Cut(address, ":")
+			return local(name) && (l.host.IsLoopback() || l.host.IsUnspecified()) || slices.Contains(o.names, name) && l.host.IsUnspecified()
+		case host.IsUnspecified(): // leads to this machine's loopback address
+			return l.host.IsLoopback() || l.host.IsUnspecified()
+		}
+		return l.host == host || l.host.IsUnspecified() && (host.IsLoopback() || slices.Contains(o.hosts, host))
+	})
+}
+
+// local reports whether a name is that of the loopback address (RFC 6761, 6.3, and the hosts file of Debian).
+func local(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || name == "localhost.localdomain" || name == "ip6-localhost"
+}
+
+// Own returns the indices of the addresses in list at which the sidecar itself listens.
+func Own(list, listen []string) (indices []int) {
+	fixed := slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") })
+	o, _ := newOwn(fixed, thisMachine) // where one cannot be used, the check of that says so
 	for i, a := range list {
-		if address, wrong := settings.Address(a); wrong == nil && self[address] {
-			own = append(own, i)
+		if address, wrong := settings.Address(a); wrong == nil && o.has(address) {
+			indices = append(indices, i)
 		}
 	}
-	return own
+	return indices
 }
 
-// localHosts returns the names and addresses of this machine.
-func localHosts() ([]string, error) {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("list this machine's addresses: %w", err)
+// thisMachine returns the names of this machine, and the addresses of its interfaces.
+func thisMachine() (names []string, hosts []netip.Addr, err error) {
+	if name, err := os.Hostname(); err == nil { // without one there is no name to compare
+		name = strings.ToLower(name)
+		short, _, _ := strings.Cut(name, ".")
+		names = []string{name, short}
 	}
-	all := []string{"localhost", "127.0.0.1", "::1"}
+	list, err := net.InterfaceAddrs()
 	for _, a := range list {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, prefix.Addr().String())
+			hosts = append(hosts, prefix.Addr().Unmap().WithZone(""))
 		}
 	}
-	return all, nil
+	return names, hosts, err
 }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -8,37 +9,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSelfAddresses(t *testing.T) {
-	local := func() ([]string, error) { return []string{"localhost", "10.0.0.7", "::1"}, nil }
-	for listen, want := range map[string]string{
-		"127.0.0.1:8080": "127.0.0.1:8080 localhost:8080",
-		"localhost:8080": "localhost:8080",
-		"unix:/run/a":    "unix:/run/a",
-		"10.0.0.7:8080":  "10.0.0.7:8080",
-		"[::1]:8080":     "[::1]:8080 localhost:8080",
-		"ME:1":           "me:1",
-		"[fe80::1%a]:1":  "[fe80::1]:1",
-		":8080":          "10.0.0.7:8080 [::1]:8080 localhost:8080",
-		"0.0.0.0:8080":   "10.0.0.7:8080 [::1]:8080 localhost:8080",
-		"[::]:8080":      "10.0.0.7:8080 [::1]:8080 localhost:8080",
+func TestOwnAddresses(t *testing.T) {
+	machine := func() ([]string, []netip.Addr, error) {
+		return []string{"me.test", "me"}, []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7")}, nil
+	}
+	loopback := "127.0.0.1:80 localhost:80 a.localhost:80 ip6-localhost:80 0.0.0.0:80 [::]:80"
+	everywhere := loopback + " 127.0.0.2:80 [::1]:80 10.0.0.7:80 [fd00::7]:80 me:80 me.test:80"
+	others := " 10.0.0.8:80 other:80 127.0.0.1:81 localhost:81 unix:/run/b 10.0.0.7:81 me:81"
+	for listen, own := range map[string]string{
+		"127.0.0.1:80":          loopback,
+		"[::1]:80":              strings.Replace(loopback, "127.0.0.1:80", "[::1]:80", 1),
+		"[::ffff:127.0.0.1]:80": loopback,
+		"10.0.0.7:80":           "10.0.0.7:80",
+		"[fd00::7%a]:80":        "[fd00::7]:80",
+		"ME:80":                 "me:80",
+		"unix:/run/a":           "unix:/run/a",
+		":80":                   everywhere,
+		"0.0.0.0:80":            everywhere,
+		"[::]:80":               everywhere,
 	} {
-		o, err := selfAddresses([]string{listen}, local)
+		o, err := newOwn([]string{listen}, machine)
 		require.NoError(t, err)
 		var got []string
-		for a := range o {
-			got = append(got, a)
+		for _, address := range strings.Fields(everywhere + " unix:/run/a" + others) {
+			if o.has(address) {
+				got = append(got, address)
+			}
 		}
-		assert.ElementsMatch(t, strings.Fields(want), got, listen)
+		assert.ElementsMatch(t, strings.Fields(own), got, listen)
 	}
 	for _, bad := range []string{"8080", "a:x", "a:0", "a b:1"} {
-		_, err := selfAddresses([]string{bad}, nil)
+		_, err := newOwn([]string{bad}, machine)
 		assert.ErrorContains(t, err, "own address")
 	}
 }
 
-func TestThisMachinesHosts(t *testing.T) {
-	all, err := localHosts()
+func TestThisMachine(t *testing.T) {
+	names, hosts, err := thisMachine()
 	require.NoError(t, err)
-	assert.Subset(t, all, []string{"127.0.0.1", "::1", "localhost"})
-	assert.Greater(t, len(all), 3, "beside those it has the addresses of its interfaces")
+	assert.NotEmpty(t, names)
+	assert.Contains(t, hosts, netip.MustParseAddr("127.0.0.1"))
 }

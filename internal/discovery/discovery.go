@@ -61,7 +61,7 @@ type Status struct {
 // Discovery follows one source.
 type Discovery struct {
 	changed     func(Status)
-	self        map[string]bool // addresses
+	self        own
 	source      source
 	guard       guard
 	pacer       pacer
@@ -71,6 +71,11 @@ type Discovery struct {
 
 	mu     sync.Mutex
 	status Status
+
+	publishing sync.Mutex
+	apply      func([]pool.Upstream) // of Run; nil when it does not run
+	set        []pool.Upstream       // in force
+	here       []string              // addresses that lead to this sidecar
 }
 
 // New returns a Discovery; Run starts it. The settings must have been checked.
@@ -79,7 +84,7 @@ func New(cfg Config) (*Discovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	self, err := selfAddresses(cfg.Self, localHosts)
+	self, err := newOwn(cfg.Self, thisMachine)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
@@ -110,6 +115,8 @@ func (d *Discovery) Status() Status {
 // whenever the set changes; changed may keep it. The first call happens when a list is accepted, or when
 // the source is unreachable and there is a snapshot. Run returns when ctx is done. It must be called once.
 func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
+	d.publish(func() bool { d.apply, d.set = changed, nil; return false })
+	defer d.publish(func() bool { d.apply = nil; return false })
 	var confirm time.Duration // how long the source must still confirm a list in doubt
 	var failed bool
 	for sleep(ctx, d.pacer.pause(time.Now(), failed, confirm)) {
@@ -123,9 +130,35 @@ func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
 		result := d.take(time.Now(), r, err)
 		failed, confirm = err != nil, result.confirm
 		if result.changed {
-			changed(slices.Clone(d.guard.current()))
+			d.publish(func() bool { d.set = d.guard.current(); return true })
 		}
 	}
+}
+
+// publish calls change, and if the set has changed, passes it to Run's caller without the addresses that lead to this sidecar.
+func (d *Discovery) publish(change func() (changed bool)) {
+	d.publishing.Lock()
+	defer d.publishing.Unlock()
+	if change() && d.apply != nil {
+		d.apply(slices.DeleteFunc(slices.Clone(d.set), func(u pool.Upstream) bool { return slices.Contains(d.here, u.Address) }))
+	}
+}
+
+// maxHere bounds the addresses that lead to this sidecar. Connections to further ones are only refused.
+const maxHere = 16
+
+// LeadsHere takes an upstream out of the set, because a connection to it has ended at this sidecar. It reports whether the
+// upstream was in the set.
+func (d *Discovery) LeadsHere(address string) (was bool) {
+	d.publish(func() bool {
+		was = d.apply != nil && len(d.here) < maxHere && !slices.Contains(d.here, address) &&
+			slices.ContainsFunc(d.set, func(u pool.Upstream) bool { return u.Address == address })
+		if was {
+			d.here = append(d.here, address)
+		}
+		return was
+	})
+	return was
 }
 
 // take applies a reply, or records the failure.

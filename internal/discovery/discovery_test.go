@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -108,6 +109,27 @@ func TestTheReceiverOwnsTheSet(t *testing.T) {
 			}
 		})
 		assert.Equal(t, []string{"a b", "a b c"}, got)
+	})
+}
+
+// An upstream to which a connection has ended at the sidecar itself leaves the set, whatever its address says.
+func TestAnUpstreamThatLeadsHere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &agent{replies: []scripted{list("10", "a me"), list("11", "a b me").late(time.Minute), list("11", "a b me").quiet()}}
+		d := consulOf(t, a, nil)
+		assert.False(t, d.LeadsHere("me:1"), "nothing is in force yet")
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []string
+		go d.Run(ctx, func(set []pool.Upstream) { got = append(got, names(set)) })
+		time.Sleep(time.Second)
+		assert.False(t, d.LeadsHere("b:1"), "it is not in the set")
+		assert.True(t, d.LeadsHere("me:1"))
+		assert.False(t, d.LeadsHere("me:1"), "it was left out before")
+		time.Sleep(2 * time.Minute)
+		cancel()
+		synctest.Wait()
+		assert.False(t, d.LeadsHere("a:1"), "it no longer runs")
+		assert.Equal(t, []string{"a me", "a", "a b"}, got)
 	})
 }
 

@@ -240,7 +240,7 @@ func TestDNSOverTheWire(t *testing.T) {
 		a, err := from.query(t.Context(), 0)
 		require.NoError(t, err)
 		require.NoError(t, a.skipReason)
-		assert.Equal(t, want, addresses(arrange(a.upstreams, nil)))
+		assert.Equal(t, want, addresses(arrange(a.upstreams, own{})))
 	}
 	for _, name := range []string{"nothing:1", "nothing"} {
 		s := Settings{DNS: name}

@@ -118,10 +118,10 @@ func (g *guard) apply(set []pool.Upstream) bool {
 // arrange turns a source's list into a set: sorted by address, without the
 // sidecar's own addresses, one upstream for each address. The result is never
 // nil and does not depend on the order of list.
-func arrange(list []pool.Upstream, self map[string]bool) []pool.Upstream {
+func arrange(list []pool.Upstream, self own) []pool.Upstream {
 	set := make([]pool.Upstream, 0, len(list))
 	for _, u := range list {
-		if !self[u.Address] {
+		if !self.has(u.Address) {
 			set = append(set, u)
 		}
 	}

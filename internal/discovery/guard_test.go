@@ -250,7 +250,7 @@ func TestGuardHoldsABoundedSet(t *testing.T) {
 		for i := range maxUpstreams {
 			set = append(set, pool.Upstream{Address: fmt.Sprintf(format, i)})
 		}
-		return arrange(set, nil)
+		return arrange(set, own{})
 	}
 	now, g := time.Unix(1_800_000_000, 0), guard{emptyAfter: time.Hour, good: of("a%d:1")}
 	g.decide(now, of("b%d:1"))
@@ -263,8 +263,8 @@ func TestGuardHoldsABoundedSet(t *testing.T) {
 func TestArrangeBelievesTheNewestStart(t *testing.T) {
 	old := pool.Upstream{Address: "a:1", StartedAt: epoch, Draining: true, Weight: 5}
 	young := pool.Upstream{Address: "a:1", StartedAt: epoch.Add(time.Hour)}
-	assert.Equal(t, []pool.Upstream{young}, arrange([]pool.Upstream{old, young}, nil))
-	assert.Equal(t, []pool.Upstream{young}, arrange([]pool.Upstream{young, old}, nil))
+	assert.Equal(t, []pool.Upstream{young}, arrange([]pool.Upstream{old, young}, own{}))
+	assert.Equal(t, []pool.Upstream{young}, arrange([]pool.Upstream{young, old}, own{}))
 }
 
 // TestArrangeForgetsTheOrder shuffles random lists.
@@ -278,10 +278,10 @@ func TestArrangeForgetsTheOrder(t *testing.T) {
 				StartedAt: epoch.Add(time.Duration(rng.IntN(2)) * time.Hour), Draining: rng.IntN(2) == 0,
 			})
 		}
-		set := arrange(list, nil)
+		set := arrange(list, own{})
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		require.Equal(t, set, arrange(list, nil))
-		require.True(t, same(set, arrange(list, nil)))
+		require.Equal(t, set, arrange(list, own{}))
+		require.True(t, same(set, arrange(list, own{})))
 
 		var addresses []string
 		for _, u := range set {

@@ -32,7 +32,7 @@ func ups(names string) []pool.Upstream {
 	for _, n := range strings.Fields(names) {
 		list = append(list, pool.Upstream{Address: n + ":1"})
 	}
-	return arrange(list, nil)
+	return arrange(list, own{})
 }
 
 // names is the inverse of ups; "-" is the empty set, "?" none at all.

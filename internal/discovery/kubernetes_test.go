@@ -134,7 +134,7 @@ func told(t *testing.T, k *kubernetes) string {
 	t.Helper()
 	r, err := k.query(t.Context(), 0)
 	require.NoError(t, err)
-	return brackets(arrange(r.upstreams, nil))
+	return brackets(arrange(r.upstreams, own{}))
 }
 
 func brackets(set []pool.Upstream) string {

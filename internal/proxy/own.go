@@ -16,14 +16,15 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 // errOwn is the error of a connection to this sidecar.
 var errOwn = errors.New("the address is this sidecar's own, which would be a forwarding loop")
 
-// Elsewhere returns a dialFunc that refuses connections to the sidecar's own listeners. It checks the address after
-// connecting, because 0.0.0.0, other loopback addresses and the machine's names can all lead to the
-// sidecar.
-func Elsewhere(own []string, dial dialFunc) dialFunc {
+// Elsewhere returns a dialFunc that refuses connections to the sidecar's own listeners, and calls found with their
+// addresses. It checks the address after connecting, because 0.0.0.0, other loopback addresses and the machine's names can
+// all lead to the sidecar.
+func Elsewhere(own []string, dial dialFunc, found func(address string)) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err == nil && endsAt(own, c) {
 			_ = c.Close()
+			found(address)
 			return nil, errOwn
 		}
 		return c, err

@@ -35,16 +35,20 @@ func TestNoConnectionEndsAtTheSidecarItself(t *testing.T) {
 	socket, _ := listen("unix", path)
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(path, link))
-	dial := proxy.Elsewhere([]string{loopback, everywhere, socket}, proxy.DialUpstream)
+	found := ""
+	dial := proxy.Elsewhere([]string{loopback, everywhere, socket}, proxy.DialUpstream, func(address string) { found = address })
 	for _, address := range []string{
 		loopback, "localhost:" + port, "0.0.0.0:" + port, "[::]:" + port, "[::ffff:127.0.0.1]:" + port, socket, "unix:" + link,
 		"127.0.0.1:" + all, "127.0.0.2:" + all, "0.0.0.0:" + all, name + ":" + all,
 	} {
 		_, err := dial(t.Context(), "tcp", address)
 		assert.ErrorContains(t, err, "this sidecar's own", address)
+		assert.Equal(t, address, found)
 	}
+	found = ""
 	c, err := dial(t.Context(), "tcp", other)
 	require.NoError(t, err)
+	assert.Empty(t, found)
 	require.NoError(t, c.Close())
 }
 
