@@ -86,6 +86,37 @@ func TestABodyOfHTTP2ThatOutlastsItsAnswer(t *testing.T) {
 	c.seen(5)
 }
 
+// net/http reads a frame whole: the bytes of one that arrives slowly count for the pace of the body all the same.
+func TestASlowFrame(t *testing.T) {
+	for pause, status := range map[time.Duration]string{900 * time.Millisecond: "200", 4 * time.Second: "408"} {
+		bubble(t, func(t *testing.T, m *memory) {
+			startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })}})
+			conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
+			require.NoError(t, err)
+			f := frames(t, conn, false, [2]string{":method", "POST"}, [2]string{":scheme", "http"}, [2]string{":path", "/"}, [2]string{":authority", "localhost"}, [2]string{"content-type", "text/plain"})
+			var sending sync.WaitGroup
+			defer sending.Wait()
+			defer conn.Close()
+			sending.Go(func() {
+				const size, piece = 16 << 10, 256
+				_, err := conn.Write([]byte{0, size >> 8, 0, 0, 1, 0, 0, 0, 1}) // DATA that ends stream 1
+				for sent := 0; sent < size && err == nil; sent += piece {
+					time.Sleep(pause)
+					_, err = conn.Write(make([]byte, piece))
+				}
+			})
+			for {
+				frame, err := f.ReadFrame()
+				require.NoError(t, err)
+				if head, ok := frame.(*http2.MetaHeadersFrame); ok {
+					assert.Equal(t, status, head.PseudoValue("status"))
+					return
+				}
+			}
+		})
+	}
+}
+
 // frames begins a request over HTTP/2 with these pseudo-headers as they are; ends: it has no body.
 func frames(t *testing.T, conn net.Conn, ends bool, pseudo ...[2]string) *http2.Framer {
 	_, err := io.WriteString(conn, http2.ClientPreface)

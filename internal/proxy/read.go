@@ -109,6 +109,7 @@ const slowest = 256
 // spent blocked in reads counts, so a slow upstream is not blamed on the submitter.
 type pacedBody struct {
 	r       io.Reader
+	ahead   int64 // bytes that can have arrived without being readable
 	rc      *http.ResponseController
 	got     int64
 	blocked time.Duration
@@ -124,7 +125,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	started := time.Now()
-	b.deadline(started.Add(bodyIdle + time.Duration(b.got)*(time.Second/slowest) - b.blocked))
+	b.deadline(started.Add(bodyIdle + time.Duration(b.got+b.ahead)*(time.Second/slowest) - b.blocked))
 	n, err := b.r.Read(p)
 	b.deadline(time.Time{}) // a deadline that passes between two reads would end an HTTP/2 stream
 	b.got += int64(n)

@@ -22,6 +22,9 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.book.Open(&p.cfg.Config, time.Now(), intake.Head{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}, r.RemoteAddr)
 	x.paced.r, x.paced.rc = r.Body, &x.rc
+	if r.ProtoMajor > 1 {
+		x.paced.ahead = maxFrame // net/http reads a frame whole
+	}
 	return x
 }
 

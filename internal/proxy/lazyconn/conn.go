@@ -29,6 +29,8 @@ type Conn struct {
 	// What raw repeats until it reports true, made once: fill, ask and put.
 	whenReady, whenAsked, whenTaken func(fd uintptr) bool
 
+	before []byte // read before In reads from the connection
+
 	now bool // Read does not wait
 	fd  uintptr
 
@@ -65,9 +67,20 @@ func New(nc net.Conn, buffers *Buffers) *Conn {
 // Lazy reports whether the connection can wait without a buffer. On others, every read waits.
 func (c *Conn) Lazy() bool { return c.raw != nil && !c.secure }
 
+// Unread makes In return bytes that were already read from the connection, before those that follow.
+func (c *Conn) Unread(p []byte) {
+	c.before = p
+	c.buffer()
+}
+
 // Read reads for the buffer, or past it.
 func (c *Conn) Read(p []byte) (n int, err error) {
-	if c.Failed != nil {
+	switch {
+	case len(c.before) > 0:
+		n = copy(p, c.before)
+		c.before = c.before[n:]
+		return n, nil
+	case c.Failed != nil:
 		return 0, c.Failed
 	}
 	if c.now {

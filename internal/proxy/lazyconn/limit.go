@@ -9,7 +9,7 @@ import (
 )
 
 // Limit bounds the open connections of a listener; further connections wait to be accepted.
-// Unlike netutil.LimitListener, it keeps the methods of a *net.TCPConn, which are needed to
+// Unlike netutil.LimitListener, it keeps the methods of *net.TCPConn and *net.UnixConn, which are needed to
 // wait without a buffer, and to reset or half-close a connection.
 type Limit struct {
 	open   atomic.Int64
@@ -51,12 +51,14 @@ func (l *limited) Accept() (net.Conn, error) {
 		l.open.Add(-1)
 		<-l.places
 	})
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
-		return &limitedConn{c, leave}, nil
+	switch c := c.(type) {
+	case *net.TCPConn:
+		_ = c.SetKeepAliveConfig(KeepAlive()) // fails only on a connection that is closed already
+		return &limitedTCP{c, leave}, nil
+	case *net.UnixConn:
+		return &limitedUnix{c, leave}, nil
 	}
-	_ = tcp.SetKeepAliveConfig(KeepAlive()) // fails only on a connection that is closed already
-	return &limitedTCP{tcp, leave}, nil
+	return &limitedConn{c, leave}, nil
 }
 
 // Close closes the listener. Open connections stay.
@@ -73,6 +75,16 @@ type limitedTCP struct {
 func (c *limitedTCP) Close() error {
 	defer c.leave()
 	return c.TCPConn.Close()
+}
+
+type limitedUnix struct {
+	*net.UnixConn
+	leave func()
+}
+
+func (c *limitedUnix) Close() error {
+	defer c.leave()
+	return c.UnixConn.Close()
 }
 
 type limitedConn struct {

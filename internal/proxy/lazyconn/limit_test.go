@@ -48,6 +48,7 @@ func TestLimit(t *testing.T) {
 		assert.Equal(t, []int{2, 2}, []int{open, most}, "the third waits")
 		_, isTCP := first.(interface{ SetLinger(seconds int) error })
 		assert.Equal(t, network == "tcp", isTCP)
+		assert.True(t, New(first, NewBuffers(16)).Lazy(), "it can wait without a buffer")
 		require.NoError(t, first.Close())
 		_ = first.Close() // leaves one place, not two
 		<-accepted

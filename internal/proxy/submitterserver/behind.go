@@ -3,33 +3,39 @@ package submitterserver
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
 // handedConn is a connection that net/http's server serves.
 type handedConn struct {
 	net.Conn
-	in     io.Reader // what was read of the connection before, and what follows
 	server *Server
-	remote string
-	unread atomic.Bool // some of a request has arrived, and not all of it was read
-	wrote  atomic.Bool // something was written since the last request began
+	hand   func(net.Conn)
+	seen   *bytes.Reader // what was read of the connection before
+	read   atomic.Bool   // something was received
+	wrote  atomic.Bool   // something was sent
 }
 
 // newHanded returns a connection of which some bytes were read already.
-func (s *Server) newHanded(nc net.Conn, seen []byte, remote string) *handedConn {
-	return &handedConn{Conn: nc, in: io.MultiReader(bytes.NewReader(seen), nc), server: s, remote: remote}
+func (s *Server) newHanded(nc net.Conn, seen []byte, hand func(net.Conn)) *handedConn {
+	return &handedConn{Conn: nc, server: s, hand: hand, seen: bytes.NewReader(seen)}
 }
 
-func (c *handedConn) Read(p []byte) (int, error) {
-	n, err := c.in.Read(p)
+func (c *handedConn) Read(p []byte) (n int, err error) {
+	if c.seen.Len() > 0 {
+		n, err = c.seen.Read(p)
+	} else {
+		n, err = c.Conn.Read(p)
+	}
 	if n > 0 {
-		c.unread.Store(true)
+		c.read.Store(true)
 	}
 	return n, err
 }
@@ -39,24 +45,14 @@ func (c *handedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite implements tcpConn, where the connection does.
+// CloseWrite closes the sending side, where that is possible alone.
 func (c *handedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// SetLinger implements tcpConn, where the connection does. A handler that has the next Close reset the connection
-// wants it at once.
-func (c *handedConn) SetLinger(seconds int) error {
-	c.unread.Store(false)
-	if tcp, ok := c.Conn.(tcpConn); ok {
-		return tcp.SetLinger(seconds)
-	}
-	return errors.ErrUnsupported
-}
-
 // Close closes the connection, after a while if the submitter gets a response and may still be sending
-// its request. net/http itself refuses some requests before it has read all of them.
+// its request: net/http refuses some requests before it has read all of them.
 func (c *handedConn) Close() error {
-	c.server.taken(c.remote)
-	if !c.wrote.Swap(false) || !c.unread.Load() {
+	c.server.taken(c)
+	if !c.wrote.Swap(false) || !c.read.Load() {
 		return c.Conn.Close()
 	}
 	c.server.lingers(c.Conn, true)
@@ -68,27 +64,46 @@ func (c *handedConn) Close() error {
 	return nil
 }
 
-// Behind makes of h the handler of net/http's server. In its shutdown, that server drops each request that it has
-// read and not yet given to its handler.
+// Behind makes of h the handler of net/http's server. That server only reads and checks the heads of HTTP/1 that are not
+// plain: their connections come back here, with the request. net/http would read chunks until a buffer is full, so that
+// pieces would neither be forwarded nor count for deadlines when they arrive.
 func (s *Server) Behind(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.taken(r.RemoteAddr)
 		conn, ok := r.Context().Value(handedKey{}).(*handedConn)
-		if !ok || r.ProtoMajor > 1 {
-			h.ServeHTTP(w, r)
+		if ok && r.ProtoMajor == 1 && s.takeBack(conn, w, r) {
 			return
 		}
-		b := &endingBody{ReadCloser: r.Body}
-		if b.ended.Store(r.Body == http.NoBody); !b.ended.Load() {
-			r = r.WithContext(r.Context()) // net/http closes the connection after a malformed body only if it finds its own body in r
-			r.Body = b
+		s.taken(conn)
+		if ok && r.ProtoMajor == 1 {
+			defer func() { conn.read.Store(w.Header().Get("Connection") == "close") }() // otherwise the request was read whole
 		}
-		conn.wrote.Store(false)
-		aborted := true
-		defer func() { conn.unread.Store(!b.ended.Load() && !aborted) }()
 		h.ServeHTTP(w, r)
-		aborted = false
 	})
+}
+
+// takeBack takes a connection back from net/http, which has read the head of a request. It reports whether that is possible.
+func (s *Server) takeBack(from *handedConn, w http.ResponseWriter, r *http.Request) bool {
+	tcp, ok := from.Conn.(tcpConn)
+	lazy := lazyconn.New(from.Conn, s.buffers)
+	if !ok || !lazy.Lazy() {
+		return false
+	}
+	_, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return false
+	}
+	rest, _ := buffered.Peek(buffered.Reader.Buffered()) // there are as many
+	more, _ := io.ReadAll(from.seen)                     // memory does not fail
+	lazy.Unread(slices.Concat(rest, more))
+	c := s.newConn(lazy, tcp, from.hand)
+	s.taken(from) // after newConn: a shutdown must see the connection in one place or the other
+	r = r.WithContext(c.ctx)
+	c.prepare(r, nil)
+	if r.ContentLength < 0 || r.Header["Transfer-Encoding"] != nil { // net/http does not say whether the head had a length, too
+		c.response.close = true
+	}
+	go c.serve(r)
+	return true
 }
 
 type handedKey struct{}
@@ -96,20 +111,6 @@ type handedKey struct{}
 // ConnContext is for the same field of net/http's server: it lets Behind find the connection.
 func (s *Server) ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, handedKey{}, nc)
-}
-
-// endingBody notes whether a body was read to its end.
-type endingBody struct {
-	io.ReadCloser
-	ended atomic.Bool
-}
-
-func (b *endingBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.ended.Store(true)
-	}
-	return n, err
 }
 
 // How long what a submitter still sends is dropped before its connection is closed: in all, and

@@ -79,30 +79,44 @@ func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) 
 	return c
 }
 
-// serve serves the connection until it ends or is handed on.
-func (c *conn) serve() {
-	for c.await() {
-		r, seen := c.request()
-		if r == nil && len(seen) == 0 { // line ends after a POST, and nothing else yet
-			c.posted = false
-			continue
-		}
-		if r == nil && c.served > 0 && prefaced(seen) {
-			c.refusePreface()
-			break
-		}
+// serve serves the connection until it ends or is handed on. r is a request whose head was already read, or nil.
+func (c *conn) serve(r *http.Request) {
+	for r != nil || c.await() {
 		if r == nil {
-			c.handOn(seen)
-			return
+			var over bool
+			if r, over = c.next(); over {
+				return
+			}
+			continue
 		}
 		c.begin(r.ContentLength != 0)
 		done := c.call(r)
 		if !c.finish(r, done) {
 			break
 		}
+		r = nil
 	}
 	c.forget()
 	_ = c.tcp.Close()
+}
+
+// next reads a request, if there is a plain one. over reports that the connection has ended here.
+func (c *conn) next() (r *http.Request, over bool) {
+	r, seen := c.request()
+	switch {
+	case r != nil:
+	case len(seen) == 0: // line ends after a POST, and nothing else yet
+		c.posted = false
+	case c.served > 0 && prefaced(seen):
+		c.refusePreface()
+		c.forget()
+		_ = c.tcp.Close()
+		return nil, true
+	default:
+		c.handOn(seen)
+		return nil, true
+	}
+	return r, false
 }
 
 // forget removes the connection from the server's.
@@ -216,22 +230,29 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 		return nil, seen
 	}
 	_, _ = c.In.Discard(size) // it was received
+	c.prepare(r, head.Fields)
+	if r.ContentLength < 0 && head.Has("Content-Length") { // others may read another body (RFC 9112, 6.1)
+		c.response.close = true
+	}
+	return r, nil
+}
+
+// prepare gives a request its body, and makes the response ready for it. received are the fields of its head.
+func (c *conn) prepare(r *http.Request, received []http1.Field) {
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
 	w := &c.response
-	w.received, w.head, w.old, w.close = head.Fields, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || closes(r.Header.Get("Connection"))
+	w.received, w.head, w.old, w.close = received, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || closes(r.Header.Get("Connection"))
 	b := &body{conn: c, left: r.ContentLength, expects: expects(r) && r.ProtoMinor > 0}
 	switch {
 	case r.ContentLength < 0:
 		b.left, b.chunks = 1, &http1.Chunks{In: c.In, MaxTrailer: maxHead}
-		w.close = w.close || head.Has("Content-Length") // others may read another body (RFC 9112, 6.1)
 	case r.ContentLength == 0:
 		r.Body = http.NoBody
 		c.bodyRead()
-		return r, nil
+		return
 	}
 	r.Body = b
-	return r, nil
 }
 
 // restOfHead waits for the rest of a head, and returns what was received; size is 0 if that is not all of it.
@@ -267,10 +288,11 @@ func (c *conn) handOn(seen []byte) {
 	c.Release()
 	c.set(handed)                  // from now on nobody interrupts it
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
+	to := c.server.newHanded(c.tcp, seen, c.hand)
 	c.server.mu.Lock()
-	c.server.handed[c.remote] = time.Now()
+	c.server.handed[to] = time.Now()
 	c.server.mu.Unlock()
-	c.hand(c.server.newHanded(c.tcp, seen, c.remote))
+	c.hand(to)
 	c.forget()
 }
 

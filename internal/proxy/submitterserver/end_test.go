@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,13 +59,79 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 		nc, err := l.Accept()
 		require.NoError(t, err)
 		defer nc.Close()
-		s.newConn(lazyconn.New(nc, s.buffers), nc.(tcpConn), func(nc net.Conn) { handed = append(handed, nc) }).serve()
+		s.newConn(lazyconn.New(nc, s.buffers), nc.(tcpConn), func(nc net.Conn) { handed = append(handed, nc) }).serve(nil)
 	}
 	require.Len(t, handed, conns)
 	for i, nc := range handed {
 		text, err := io.ReadAll(nc)
 		require.NoError(t, err)
 		assert.Equal(t, sent(i), string(text))
+	}
+}
+
+// Each piece of a chunk can be read when it arrives, also after a head that net/http has read. What follows on the connection
+// is served, too.
+func TestPiecesOfAChunk(t *testing.T) {
+	const chunked = "Host: localhost\r\nTransfer-Encoding: chunked\r\n"
+	for name, head := range map[string]string{
+		"plain":              "POST / HTTP/1.1\r\n" + chunked,
+		"an absolute target": "POST http://localhost/ HTTP/1.1\r\n" + chunked,
+		"a long head":        "POST / HTTP/1.1\r\n" + chunked + "X-Long: " + strings.Repeat("x", maxHead) + "\r\n",
+		"many fields":        "POST / HTTP/1.1\r\n" + chunked + strings.Repeat("X: y\r\n", 200),
+		"100 Continue":       "POST http://localhost/ HTTP/1.1\r\nExpect: 100-continue\r\n" + chunked,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pieces := make(chan string, 10)
+			s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(pieces)
+				for buffer := make([]byte, 32<<10); ; {
+					n, err := r.Body.Read(buffer)
+					pieces <- string(buffer[:n])
+					if err != nil {
+						assert.ErrorIs(t, err, io.EOF)
+						say(w, "ok")
+						return
+					}
+				}
+			}), nil)
+			c := dial(t, s.address)
+			_, err := io.WriteString(c, head+"\r\nffff\r\na")
+			require.NoError(t, err)
+			assert.Equal(t, "a", <-pieces)
+			for _, piece := range []string{"bc", strings.Repeat("d", 0xffff-3)} {
+				_, err = io.WriteString(c, piece)
+				require.NoError(t, err)
+				for got := ""; got != piece; got += <-pieces {
+					require.True(t, strings.HasPrefix(piece, got))
+				}
+			}
+			_, err = io.WriteString(c, "\r\n0\r\n\r\n")
+			require.NoError(t, err)
+			in := bufio.NewReader(c)
+			if name == "100 Continue" {
+				line, err := in.ReadString('\n')
+				require.NoError(t, err)
+				assert.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
+				_, err = in.Discard(2)
+				require.NoError(t, err)
+			}
+			assert.Equal(t, "200 ok", answer(t, in))
+		})
+	}
+}
+
+// A request that net/http has read can be followed by others, which have arrived with it or come later.
+func TestRequestsAfterOneThatIsHandedOn(t *testing.T) {
+	s := serving(t, http.HandlerFunc(ok), nil)
+	c := dial(t, s.address)
+	in := bufio.NewReader(c)
+	long := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000\r\nX-Long: " + strings.Repeat("x", maxHead) + "\r\n\r\n" + strings.Repeat("y", 6000)
+	for range 2 {
+		_, err := io.WriteString(c, get+handedOn+"ab"+long+get+handedOn+"cd")
+		require.NoError(t, err)
+		for range 5 {
+			assert.Equal(t, "200 ok", answer(t, in))
+		}
 	}
 }
 

@@ -130,9 +130,8 @@ func (b *body) unread() bool {
 	return b.left > 0
 }
 
-// tcpConn is what a TCP connection can do.
+// tcpConn is what a connection over TCP or a Unix socket can do.
 type tcpConn interface {
 	net.Conn
 	CloseWrite() error
-	SetLinger(seconds int) error
 }

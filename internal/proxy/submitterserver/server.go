@@ -21,7 +21,8 @@
 //	lingering  The response is sent, and the submitter may still be sending its body.
 //	           What arrives is dropped, because a close would reset the connection,
 //	           and the submitter would lose the response.
-//	handed     net/http's server has the connection.
+//	handed     net/http's server has the connection. If it reads a valid head of HTTP/1, a new
+//	           conn takes the connection back with that request.
 package submitterserver
 
 import (
@@ -62,9 +63,9 @@ type Server struct {
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
-	handed map[string]time.Time // since when net/http has a connection without having begun a request, by the other end's address
-	linger map[net.Conn]bool    // net/http's connections that are closed after a while
-	stops  []func() error       // close the listeners
+	handed map[*handedConn]time.Time // since when net/http has a connection without having begun a request
+	linger map[net.Conn]bool         // net/http's connections that are closed after a while
+	stops  []func() error            // close the listeners
 }
 
 // New returns a server.
@@ -72,14 +73,14 @@ func New(cfg Config) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
 	}
-	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[string]time.Time{}, linger: map[net.Conn]bool{}}
+	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[*handedConn]time.Time{}, linger: map[net.Conn]bool{}}
 }
 
 // taken notes that a connection that was handed on serves a request, or has ended.
-func (s *Server) taken(remote string) {
+func (s *Server) taken(c *handedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.handed, remote)
+	delete(s.handed, c)
 }
 
 // lingers notes whether a connection will be closed after a while.
@@ -155,10 +156,10 @@ func (f *front) accept() {
 		tcp, ok := nc.(tcpConn)
 		lazy := lazyconn.New(nc, f.server.buffers)
 		if !ok || !lazy.Lazy() {
-			f.hand(f.server.newHanded(nc, nil, nc.RemoteAddr().String()))
+			f.hand(f.server.newHanded(nc, nil, f.hand))
 			continue
 		}
-		go f.server.newConn(lazy, tcp, f.hand).serve()
+		go f.server.newConn(lazy, tcp, f.hand).serve(nil)
 	}
 }
 
