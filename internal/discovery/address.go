@@ -60,6 +60,9 @@ func split(address string) (host netip.Addr, port string) {
 
 // has reports whether connections to a canonical address end at the sidecar.
 func (o *own) has(address string) bool {
+	if len(o.listeners) == 0 {
+		return false
+	}
 	host, port := split(address)
 	return slices.ContainsFunc(o.listeners, func(l listener) bool {
 		switch {
