@@ -18,7 +18,7 @@ const maxToken = 64 << 10
 // are skipped.
 func readDocument(body io.Reader, into any) error {
 	var dec *jsontext.Decoder
-	fed := int64(0) // bytes that dec got before it asked for more
+	fed := int64(0) // bytes that dec has read so far
 	source := &guarded{from: body, check: func(read []byte) error {
 		if fed-dec.InputOffset() > maxToken {
 			return fmt.Errorf("a value is longer than %d bytes", maxToken)
@@ -36,7 +36,7 @@ func readDocument(body io.Reader, into any) error {
 			err = errors.New("unexpected data after the end")
 		}
 	}
-	var misfit *json.SemanticError // names types of Go
+	var misfit *json.SemanticError // its text names Go types, which mean nothing to operators
 	switch {
 	case source.broke != nil:
 		return source.broke
@@ -50,14 +50,14 @@ func readDocument(body io.Reader, into any) error {
 	return err
 }
 
-// elements is an array of which each element is handed over as it is read, so that only
-// what is wanted of it takes memory.
+// elements is a JSON array that is not kept in memory: each is called for every element
+// as it is read.
 type elements[T any] struct {
-	each func(*T) error // leaves it as it was before it was read
-	came bool           // the array was there
+	each func(*T) error // must reset the element: it is reused for the next one
+	came bool           // the document contains the array
 }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom. Some encoders write null for none.
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. Null is an empty array, as some encoders write it.
 func (e *elements[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	e.came = true
 	switch dec.PeekKind() {

@@ -21,11 +21,11 @@ import (
 
 const (
 	maxHeaderBytes = 64 << 10
-	maxDrained     = 4 << 10 // of a refusal's body, so that its connection can be used again
+	maxDrained     = 4 << 10 // bytes of an error response that are read so that its connection can be reused
 )
 
-// newClient returns a client whose connections for http URLs are made by dial. Upstreams have such URLs only, even
-// where dial uses TLS.
+// newClient returns a client that connects to http URLs with dial. All upstreams have http URLs, also those that
+// dial connects to with TLS.
 func newClient(interval time.Duration, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	dialHost := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if host, ok := strings.CutSuffix(address, socketHost+":80"); ok {
@@ -45,14 +45,14 @@ func newClient(interval time.Duration, dial func(ctx context.Context, network, a
 
 type request struct {
 	url, accept string
-	etag        string        // "" asks for the response even if it has not changed
-	max         int64         // bytes of the response, decompressed
-	timeout     time.Duration // of all of it
+	etag        string        // for If-None-Match; "" sends none
+	max         int64         // maximum length of the response in bytes, decompressed
+	timeout     time.Duration // until the last byte of the response
 }
 
 type response struct {
-	// at is midway between the request and the response headers: the best guess
-	// of when the upstream took its figures.
+	// at is midway between the request and the response headers: the best estimate
+	// of when the upstream computed its report.
 	at     time.Time
 	header http.Header
 	body   io.Reader // decompressed, bounded
@@ -61,7 +61,7 @@ type response struct {
 // statusError is a response with a status other than 200.
 type statusError struct {
 	code     int
-	location string // of a redirect that was not followed
+	location string // target of a redirect that was not followed
 }
 
 func (e *statusError) Error() string {
@@ -72,12 +72,12 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// Is makes a 404 fs.ErrNotExist: the upstream has no such page.
+// Is makes a 404 match fs.ErrNotExist: the upstream has no such page.
 func (e *statusError) Is(target error) bool {
 	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }
 
-// statusOf returns the response status in an error; 0 if there is none.
+// statusOf returns the response status in an error, or 0.
 func statusOf(err error) int {
 	if status := (*statusError)(nil); errors.As(err, &status) {
 		return status.code
@@ -88,15 +88,15 @@ func statusOf(err error) int {
 // unanswered is the error of a request without a response.
 type unanswered struct{ error }
 
-// Is makes it pool.ErrNoResponse and, where nothing listens, pool.ErrRefused.
+// Is makes it match pool.ErrNoResponse, and pool.ErrRefused if nothing listens at the address.
 func (e unanswered) Is(target error) bool {
 	return target == pool.ErrNoResponse ||
-		target == pool.ErrRefused && (errors.Is(e.error, syscall.ECONNREFUSED) || errors.Is(e.error, syscall.ENOENT)) // of a socket
+		target == pool.ErrRefused && (errors.Is(e.error, syscall.ECONNREFUSED) || errors.Is(e.error, syscall.ENOENT)) // ENOENT: the Unix socket does not exist
 }
 
 func (e unanswered) Unwrap() error { return e.error }
 
-// get sends the request and calls read with a 200, which is bounded in size and time. Another
+// get sends the request and calls read with a 200 response, which is limited in size and time. Any other
 // status is a statusError.
 func get(ctx context.Context, client *http.Client, r request, read func(response) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -108,7 +108,7 @@ func get(ctx context.Context, client *http.Client, r request, read func(response
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return unanswered{fmt.Errorf("no complete response within %v", r.timeout)}
 	}
-	var wrapped *url.Error // repeats the address
+	var wrapped *url.Error // its text repeats the address
 	if errors.As(err, &wrapped) {
 		return unanswered{wrapped.Err}
 	}
@@ -157,12 +157,12 @@ func exchange(ctx context.Context, client *http.Client, r request, read func(res
 	return nil
 }
 
-// guarded is a body of which check gets what is read, until it finds that to be too much. It
-// remembers why it broke, because parsers wrap an error of their source in one of their own.
+// guarded is a body that calls check with everything that is read, and fails with its error. It
+// keeps the error, because parsers wrap the errors of their readers.
 type guarded struct {
 	from  io.Reader
 	check func(read []byte) error
-	broke error // nil at the regular end
+	broke error // nil if the end was reached
 }
 
 func (g *guarded) Read(into []byte) (int, error) {

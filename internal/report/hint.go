@@ -12,9 +12,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The response headers with which an upstream reports its load, in order of preference:
-// pilotfish's own, and that of ORCA (Open Request Cost Aggregation), which Envoy and other
-// proxies use, too.
+// loadHeaders are the response headers in which an upstream reports its load, in order of preference:
+// pilotfish's own, and that of ORCA (Open Request Cost Aggregation), which Envoy and gRPC also use.
 //
 //	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
 //	Endpoint-Load-Metrics: TEXT cpu_utilization=0.75, named_metrics.running=12, named_metrics.stalled=3
@@ -22,15 +21,15 @@ var loadHeaders = [...]string{"X-Load", "Endpoint-Load-Metrics"}
 
 const (
 	maxHintBytes = 8 << 10
-	maxHintAge   = time.Minute // an older hint means that the clocks differ
-	// maxUtilization bounds a share of the cores that is believed: an upstream may be
-	// overloaded.
+	maxHintAge   = time.Minute // an older time means that the clocks differ
+	// maxUtilization is the maximum share of the cores that is accepted. It is far above 1, because
+	// an overloaded upstream can report more than 1.
 	maxUtilization = 1e6
 )
 
-// Hint parses an upstream's load from the header or the trailer of a response that was
-// received at now. ok is false if there is none, or if the header is duplicate, too long or
-// contains an invalid value.
+// Hint parses an upstream's load from the header or trailer of a response that was
+// received at now. ok is false if there is no load header, or if it is duplicate, too long or
+// has an invalid value.
 func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	for _, header := range loadHeaders {
 		if lines := h[header]; len(lines) == 1 && len(lines[0]) <= maxHintBytes {
@@ -46,12 +45,12 @@ func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	return hint, false
 }
 
-// hintFields are the figures of a hint as they are written; -1 is not there.
+// hintFields are the values of a load header; -1 means missing.
 type hintFields struct{ at, running, stalled, high, cached, waited, fetch, cpu, application float64 }
 
-// field is the place of a figure by its name, and the largest value that is accepted. A named
-// metric of ORCA may have the name of a figure, or that of the metric in the settings without
-// its prefix. Other names have no place.
+// field returns where to store the value with this name, and the maximum value that is accepted. A named
+// metric of ORCA has the name of a field, or that of the metric in the settings without
+// its prefix. For any other name, place is nil.
 func (f *hintFields) field(name string, names *Names) (place *float64, most float64) {
 	name, named := strings.CutPrefix(name, "named_metrics.")
 	switch {
@@ -63,13 +62,13 @@ func (f *hintFields) field(name string, names *Names) (place *float64, most floa
 	switch name {
 	case "at": // in seconds since 1970 on the upstream's clock
 		return &f.at, math.MaxFloat64
-	case "stalled_high": // the part of stalled that has high priority
+	case "stalled_high": // the high-priority part of stalled
 		return &f.high, maxCount
-	case "cached": // 1: the job found its project's data
+	case "cached": // 1: the project's data was cached
 		return &f.cached, 1
-	case "waited": // by the job, in seconds
+	case "waited": // how long the job waited, in seconds
 		return &f.waited, intake.MaxTimeout.Seconds()
-	case "fetch": // of the project's data, in seconds
+	case "fetch": // how long fetching the project's data took, in seconds
 		return &f.fetch, intake.MaxTimeout.Seconds()
 	case "cpu_utilization":
 		return &f.cpu, maxUtilization
@@ -79,18 +78,18 @@ func (f *hintFields) field(name string, names *Names) (place *float64, most floa
 	return nil, 0
 }
 
-// baseName is num_requests_running for vllm:num_requests_running{model_name="llama"}.
+// baseName returns num_requests_running for vllm:num_requests_running{model_name="llama"}.
 func baseName(metric string) string {
 	name, _, _ := strings.Cut(metric, "{")
 	name, _, _ = strings.Cut(name, " ")
 	return name[strings.LastIndexByte(name, ':')+1:]
 }
 
-// read reads one line, and reports whether what it reads makes sense. Some servers leave the name
-// of the form out, and older Envoys write colons.
+// read parses the value of a load header, and reports whether it is valid. The word TEXT is optional, because
+// some servers omit it. Older versions of Envoy write colons instead of equals signs.
 func (f *hintFields) read(line string, names *Names) bool {
 	line = strings.TrimSpace(line)
-	if form, rest, ok := strings.Cut(line, " "); ok && strings.EqualFold(form, "TEXT") {
+	if format, rest, ok := strings.Cut(line, " "); ok && strings.EqualFold(format, "TEXT") {
 		line = rest
 	}
 	for pair := range strings.SplitSeq(line, ",") {
@@ -114,11 +113,11 @@ func (f *hintFields) read(line string, names *Names) bool {
 	return true
 }
 
-// hint is what the figures mean. They must tell a count or the utilization, and must not
-// contradict each other.
+// hint converts the values to a Hint. ok is false if they contain neither a count nor the
+// utilization, or contradict each other.
 //
-// The header is written just before it is read, so a time in the future, or more than a
-// minute ago, means that the two clocks differ. Then now is used, as when there is none.
+// The header is written just before it is read. A time in the future, or more than a
+// minute ago, means that the two clocks differ. Then now is used, as without a time.
 func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
 	utilization := f.application
 	if utilization < 0 {

@@ -15,20 +15,20 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Bounds on one cache listing.
+// Limits for one cache listing.
 const (
 	maxCacheBytes = 64 << 20
 	maxProjects   = 1_000_000
 )
 
-// listing is the cache listing of one upstream as it was read last.
+// listing is the last cache listing of an upstream.
 type listing struct {
-	cached projectSet // nil is not known
-	etag   string     // of the response that gave cached; "" is none
+	cached projectSet // nil means unknown
+	etag   string     // of the response with cached; "" if it had none
 }
 
-// socketHost ends the host of a URL that stands for a socket in the file system: connections are
-// pooled by host. The rest of it is the address in hexadecimal.
+// socketHost is the suffix of the host in the URL of a Unix socket. Its prefix is the address in
+// hexadecimal, because http.Transport pools connections by host.
 const socketHost = ".unix"
 
 // upstreamURL returns the URL of a path, which may have a query, at an upstream.
@@ -39,14 +39,14 @@ func upstreamURL(address, path string) string {
 	return (&url.URL{Scheme: "http", Host: address}).String() + path
 }
 
-// listed is a project in a listing. It may have other members.
+// listed is a project in a listing. Other members are ignored.
 type listed struct {
 	ID    jsontext.Value `json:"id"`
-	Bytes jsontext.Value `json:"bytes"` // of its data; what is no size counts as not told
+	Bytes jsontext.Value `json:"bytes"` // size of its data; an invalid size is ignored
 }
 
-// readListing reads {"projects": [{"id": …, "bytes": …}, …]}, with most projects at most, to
-// its end. expected is a guess of their number: a good one saves the set from growing.
+// readListing reads {"projects": [{"id": …, "bytes": …}, …]} to its end, with at most most projects.
+// expected is an estimate of their number, which saves growing the set.
 func readListing(body io.Reader, most, expected int) (projectSet, error) {
 	projects := make(projectSet, min(expected, most))
 	var document struct {
@@ -75,8 +75,8 @@ func readListing(body io.Reader, most, expected int) (projectSet, error) {
 	return projects, err
 }
 
-// projectID appends a project identifier, by the rules for that of a job, so that the
-// hashes agree. Invalid UTF-8 becomes U+FFFD.
+// projectID appends a project identifier, by the same rules as for jobs, so that both have
+// the same hash. Invalid UTF-8 becomes U+FFFD.
 func projectID(to []byte, id jsontext.Value) ([]byte, error) {
 	switch kind := id.Kind(); {
 	case kind == '"':
@@ -90,9 +90,9 @@ func projectID(to []byte, id jsontext.Value) ([]byte, error) {
 	return append(to, id...), nil
 }
 
-// projectSet is an immutable set of projects, known by their hashes (intake.Key), with
-// the bytes of each one's data; 0 is not told. The hash 0 is no project and never in it.
-// It takes about 24 bytes a project: 47 MB for 100,000 projects at each of 20 upstreams.
+// projectSet is an immutable set of projects. The key is a project's hash (intake.Key), the
+// value the size of its data in bytes; 0 is unknown. The hash 0 means no project and is never
+// in the set. It takes about 24 bytes a project: 47 MB for 100,000 projects at each of 20 upstreams.
 type projectSet map[uint64]float32
 
 // Contains reports whether the project with this hash is in the set.
@@ -101,8 +101,8 @@ func (p projectSet) Contains(project uint64) bool {
 	return ok
 }
 
-// Bytes is the size of the project's data, or 0 where the listing does not tell.
+// Bytes returns the size of the project's data, or 0 if it is unknown.
 func (p projectSet) Bytes(project uint64) float64 { return float64(p[project]) }
 
-// Len returns how many projects are in the set.
+// Len returns the number of projects in the set.
 func (p projectSet) Len() int { return len(p) }

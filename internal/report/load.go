@@ -8,21 +8,21 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// maxCount bounds the gauges and counters that are believed. It is far above
-// all that a server can count, and far below where a float64 loses units.
+// maxCount is the maximum value of a gauge or counter that is accepted. It is far above
+// any real count, and far below the values for which a float64 is not exact.
 const maxCount = 1e12
 
-// figures are the sums of one upstream's metrics at one instant, by figure.
+// figures are the values of one upstream's metrics at one time, by the name of the figure.
 type figures map[string]figure
 
-// figure is a sum by priority.
+// figure is the sum of a metric's samples, by priority.
 type figure struct {
 	sums       [selection.Priorities]float64
-	byPriority bool  // its samples have a priority
+	byPriority bool  // the samples have the label priority
 	err        error // why it is unknown
 }
 
-// add adds a value to a figure. Without a priority it is low. NaN is no value: an engine that has none says so.
+// add adds a sample to a figure. Samples without a priority count as low. NaN is skipped: engines use it for a missing value.
 func (f figures) add(name, priority string, value float64) {
 	if math.IsNaN(value) {
 		return
@@ -43,8 +43,8 @@ func (f figures) fail(all metrics, metric string, err error) {
 	}
 }
 
-// levels returns the sums of a figure by priority, to scale. No metric is 0. One that is
-// missing, or has a value that is no count, is an error.
+// levels returns the scaled sums of a figure by priority. They are 0 if no metric is configured. A
+// metric that is missing, or whose value is not a valid count, is an error.
 func levels(f figures, all metrics, figure string) (sums [selection.Priorities]float64, err error) {
 	m := all[figure]
 	if m.name == "" {
@@ -62,7 +62,7 @@ func levels(f figures, all metrics, figure string) (sums [selection.Priorities]f
 	return sums, nil
 }
 
-// sum returns the sum of a figure over all its labels; -1 is unknown.
+// sum returns the scaled sum of a figure over both priorities, or -1 if it is unknown.
 func sum(f figures, all metrics, figure string) float64 {
 	levels, err := levels(f, all, figure)
 	if all[figure].name == "" || err != nil {
@@ -71,15 +71,14 @@ func sum(f figures, all metrics, figure string) float64 {
 	return levels[selection.Low] + levels[selection.High]
 }
 
-// total is the sum of what was observed since an upstream started, and how often that was; -1
-// is unknown.
+// total is the sum and the count of a histogram or summary since the upstream started; -1
+// means unknown.
 type total struct{ sum, count float64 }
 
 var unknown = total{-1, -1}
 
-// mean returns the mean of what was observed since before. It is NaN when that
-// was nothing, when either total is unknown, or when the upstream has restarted
-// and counts anew.
+// mean returns the mean of the observations since before. It is NaN if there were
+// none, if either total is unknown, or if the counters were reset by a restart.
 func (t total) mean(before total) float64 {
 	sum, count := t.sum-before.sum, t.count-before.count
 	if min(t.sum, t.count, before.sum, before.count) < 0 || count <= 0 || sum < 0 {

@@ -13,17 +13,17 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// metric says which samples of an upstream make up a figure: all of a name or, with
-// labels, those that have them. The text is as in PromQL:
+// metric selects the samples that are summed up to a figure: those with the name and
+// all the labels. Its text form is as in PromQL:
 //
 //	vllm:num_requests_running{model_name="llama"} * 0.5
 type metric struct {
-	name   string // "" is none
+	name   string // "" if the setting is none
 	labels model.LabelSet
-	scale  float64 // of the values; of a histogram, of its sum
+	scale  float64 // factor for the values; of a histogram, for its sum only
 }
 
-// maxMetricBytes bounds a metric in the settings.
+// maxMetricBytes is the maximum length of a metric in the settings.
 const maxMetricBytes = 1024
 
 var (
@@ -48,7 +48,7 @@ func parseMetric(text string) (m metric, err error) {
 	if len(text) > maxMetricBytes || strings.Contains(text, "\n") {
 		return m, errNoMetric
 	}
-	// A metric is a line of a metrics page without its value.
+	// A metric has the form of a line of a metrics page without its value.
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(rest + " 1\n"))
 	if err != nil || len(families) != 1 {
@@ -57,26 +57,26 @@ func parseMetric(text string) (m metric, err error) {
 	for name, family := range families {
 		samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: unstamped}, family)
 		if err != nil || len(samples) != 1 || samples[0].Value != 1 || samples[0].Timestamp != unstamped {
-			return m, errNoMetric // the text had a value already
+			return m, errNoMetric // the text contains a value
 		}
 		m.name, m.labels = name, model.LabelSet(samples[0].Metric)
 		delete(m.labels, model.MetricNameLabel)
 	}
 	for name := range m.labels {
 		if !model.LegacyValidation.IsValidLabelName(string(name)) {
-			return m, errNoMetric // Prometheus 2 could not be asked for it
+			return m, errNoMetric // Prometheus 2 cannot query it
 		}
 	}
 	return m, nil
 }
 
-// unstamped is the time of a sample that has none.
+// unstamped is the timestamp of a sample without one.
 const unstamped = model.Time(-1)
 
-// escaper writes a label's value as a metrics page has it, and PromQL: neither page nor settings know other escapes.
+// escaper escapes the value of a label as metrics pages and PromQL do.
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// matchers are the labels as PromQL has them, behind others.
+// matchers returns the labels as PromQL matchers, after others.
 func (m metric) matchers(others ...string) string {
 	for _, name := range slices.Sorted(maps.Keys(m.labels)) {
 		others = append(others, string(name)+`="`+escaper.Replace(string(m.labels[name]))+`"`)
@@ -84,7 +84,7 @@ func (m metric) matchers(others ...string) string {
 	return "{" + strings.Join(others, ",") + "}"
 }
 
-// String is the metric as the settings have it, without its scale.
+// String returns the metric as in the settings, without its scale.
 func (m metric) String() string {
 	if len(m.labels) == 0 && m.name != none {
 		return m.name
@@ -92,7 +92,7 @@ func (m metric) String() string {
 	return m.name + m.matchers()
 }
 
-// takes reports whether a series has the name and the labels. A missing label is empty, as in PromQL.
+// takes reports whether a series has the metric's name and labels. A missing label equals an empty one, as in PromQL.
 func (m metric) takes(series labels.Labels) bool {
 	for name, value := range m.labels {
 		if series.Get(string(name)) != string(value) {
@@ -102,11 +102,11 @@ func (m metric) takes(series labels.Labels) bool {
 	return series.Get(model.MetricNameLabel) == m.name
 }
 
-// metrics are the parsed Names by their keys in the settings. wait is two, the sum and the count of a histogram or summary, and
-// prefix_cache is two counters.
+// metrics are the parsed Names by their keys in the settings. wait has two entries, the sum and the count of a histogram or
+// summary, and prefix_cache two counters.
 type metrics map[string]metric
 
-// have reports whether one of the metrics has this name.
+// have reports whether any of the metrics has this name.
 func (all metrics) have(name []byte) bool {
 	for _, m := range all {
 		if m.name == string(name) {

@@ -7,34 +7,34 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Names are the metrics of an upstream that make up a report. A new figure is a field, its default, a row of read and a
-// line of loadOf.
+// Names are the metrics of an upstream that make up a report. A new figure has a field, a default, a row in read and a
+// line in loadOf.
 type Names struct {
-	// Stalled is the gauge of joblets that are ready and wait for a core. Every
-	// upstream must have it; "none" counts as 0.
+	// Stalled is the gauge of joblets that are ready and wait for a core. A report without this
+	// metric is invalid; "none" counts as 0.
 	Stalled string `yaml:"stalled"`
-	// Running is the gauge of jobs that run. Every upstream must have it; "none"
+	// Running is the gauge of running jobs. A report without this metric is invalid; "none"
 	// counts as 0.
 	Running string `yaml:"running"`
 	// Cores is the gauge of cores.
 	Cores string `yaml:"cores"`
-	// CoresBusy is the gauge of cores that work.
+	// CoresBusy is the gauge of busy cores.
 	CoresBusy string `yaml:"cores_busy"`
-	// Completed is the counter of jobs that ended.
+	// Completed is the counter of completed jobs, failed ones included.
 	Completed string `yaml:"completed"`
-	// Failed is the counter of those of them that failed for a reason of the
-	// upstream's own. With it, sidecars learn from one another's failures: where at
-	// least half of the jobs failed since the report before, one failure of its own
-	// opens a sidecar's breaker.
+	// Failed is the counter of completed jobs that failed because of the
+	// upstream. It lets sidecars use each other's failures: if at least half of the jobs
+	// since the last report failed, one failed job of its own opens a sidecar's
+	// breaker.
 	Failed string `yaml:"failed"`
 	// PrefixCache is the prefix of the names of two counters of bytes of prompts, which count a prompt when the upstream
 	// starts to read it: PREFIX_queries_total counts all bytes, PREFIX_hits_total those found in the cache.
 	PrefixCache string `yaml:"prefix_cache"`
-	// Wait is the histogram or summary of the seconds that jobs waited.
+	// Wait is the histogram or summary of the waiting times of jobs, in seconds.
 	Wait string `yaml:"wait"`
 }
 
-// defaultNames are the metrics of the reference server.
+// defaultNames returns the metrics of the reference server.
 func defaultNames() Names {
 	return Names{
 		Stalled:     "ruleserver_stalled_joblets",
@@ -48,7 +48,7 @@ func defaultNames() Names {
 	}
 }
 
-// read reads the names. What is wrong with them goes to f.
+// read parses the names. It adds invalid ones to f.
 func (n *Names) read(f *settings.Faults) metrics {
 	all := metrics{}
 	for _, name := range []struct{ figure, text string }{
@@ -76,14 +76,14 @@ func (n *Names) read(f *settings.Faults) metrics {
 		}
 	}
 	if n.Stalled == none && n.Running == none {
-		f.Add("running", "one of running and stalled must be a metric: nothing else tells the load")
+		f.Add("running", "one of running and stalled must be a metric: without them the load is unknown")
 	}
 	return all
 }
 
-// loadOf reads the upstream's load from figures, and the total of its waits in seconds, from
-// which means are taken. Without running and stalled there is no report: a 0 for one of them
-// would draw all jobs to an upstream that only lacks the metric.
+// loadOf converts figures to a report, and returns the total of the upstream's waits in seconds. A
+// missing metric for running or stalled is an error: assuming 0 would attract all jobs to an upstream
+// that only lacks the metric.
 func loadOf(f figures, all metrics) (r pool.Report, wait total, err error) {
 	if r.Stalled, err = levels(f, all, "stalled"); err != nil {
 		return r, wait, err
@@ -92,7 +92,7 @@ func loadOf(f figures, all metrics) (r pool.Report, wait total, err error) {
 	if r.Running, err = levels(f, all, "running"); err != nil {
 		return r, wait, err
 	}
-	r.Cores = int(math.Ceil(max(sum(f, all, "cores"), 0))) // a share of a core still runs one joblet
+	r.Cores = int(math.Ceil(max(sum(f, all, "cores"), 0))) // a fraction of a core still runs one joblet
 	r.CoresBusy = sum(f, all, "cores_busy")
 	r.Completed = sum(f, all, "completed")
 	r.Failed = sum(f, all, "failed")

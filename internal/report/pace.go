@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// pace is the time of the next poll.
+// pace is how soon the next poll follows.
 type pace uint8
 
 const (
 	usual  pace = iota // after the interval
-	soon               // after checkTime: the poll is a check
+	soon               // after checkTime; the next poll is a check
 	rarely             // after rareTime
 )
 
 const (
-	jitter     = 0.2 // share by which an interval may be longer or shorter
-	firstShare = 0.1 // share of an interval within which the first poll comes
+	jitter     = 0.2 // maximum share by which an interval is longer or shorter
+	firstShare = 0.1 // the first poll is within this share of an interval
 
-	// checkTime is how long a check may take, and how long after the start of a poll that
-	// failed the next one begins. After maxChecks of them the polls are as rare as others.
+	// checkTime is the timeout of a check, and the interval between the starts of a failed
+	// poll and the next one. After maxChecks checks the usual interval applies again.
 	checkTime = time.Second
 	maxChecks = 3
 
-	// rareTime is how often an upstream is asked that answers and has never reported,
+	// rareTime is the interval for an upstream that responds but has never reported,
 	// after maxTries polls.
 	rareTime = time.Minute
 	maxTries = 3
 )
 
-// every calls ask repeatedly until ctx is done, with a pause between the starts, which
-// the call before chooses. It is called at once when early says so; such a call is a check.
-func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-chan struct{}, ask func(ctx context.Context, check bool) pace) {
+// every calls poll repeatedly until ctx is done. Each call returns how soon the next one
+// starts. A value in early starts a call at once; that call is a check.
+func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-chan struct{}, poll func(ctx context.Context, check bool) pace) {
 	timer := time.NewTimer(pause(0, interval, rng))
 	defer timer.Stop()
 	check := false
@@ -45,7 +45,7 @@ func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-
 			check = true
 		}
 		start := time.Now()
-		next := ask(ctx, check)
+		next := poll(ctx, check)
 		wait := pause(n, interval, rng)
 		switch next {
 		case soon:
@@ -63,17 +63,17 @@ func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-
 // pause returns the time from the start of poll number n to the start of the
 // next. Before the first poll, n is 0.
 //
-// The first poll comes soon, because a sidecar without a report chooses blindly.
-// The second comes anywhere within an interval, so that sidecars that learnt of
-// an upstream together do not ask it together from then on. The jitter keeps
-// them apart.
+// The first poll is early, because a sidecar without a report does not know the load.
+// The second is at a random time within an interval, so that sidecars that discovered
+// an upstream at the same time do not poll it at the same time from then on. The
+// jitter keeps them apart.
 func pause(n int, interval time.Duration, rng *rand.Rand) time.Duration {
 	share := rng.Float64()
 	switch n {
 	case 0:
 		share *= firstShare
 	case 1:
-		// as it is: a random phase
+		// the whole share: a random phase
 	default:
 		share = 1 - jitter + 2*jitter*share
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// Bounds on the metrics page of one upstream, in bytes. The second is for lines that are read: others may be longer.
+// Limits for the metrics page of one upstream, in bytes. maxLineBytes applies to lines of metrics that are read; other lines can be longer.
 const (
 	maxPageBytes = 4 << 20
 	maxLineBytes = 8 << 10
@@ -23,13 +23,13 @@ const (
 
 const (
 	openMetrics = "application/openmetrics-text"
-	// acceptMetrics is what Prometheus 3 sends, because servers are tested with that.
+	// acceptMetrics is the Accept header of Prometheus 3, because servers are tested with it.
 	acceptMetrics = openMetrics + ";version=1.0.0;escaping=allow-utf-8;q=0.7," + openMetrics + ";version=0.0.1;q=0.6," +
 		"text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3"
 )
 
-// readPage reads the metrics page of an upstream to its end, and adds up its samples. Only lines of these metrics are
-// parsed, so that a fault elsewhere on the page does no harm.
+// readPage reads the metrics page of an upstream to its end, and sums up its samples. Only lines of the metrics in all
+// are parsed, so that an invalid line elsewhere on the page does no harm.
 func readPage(header http.Header, body io.Reader, all metrics) (figures, error) {
 	p := page{all: all, figures: figures{}, seen: map[uint64]bool{}}
 	lines := bufio.NewReaderSize(body, maxLineBytes)
@@ -58,18 +58,18 @@ func readPage(header http.Header, body io.Reader, all metrics) (figures, error) 
 	return p.figures, nil
 }
 
-// page adds up the samples of one metrics page.
+// page sums up the samples of one metrics page.
 type page struct {
 	all     metrics
 	figures figures
-	seen    map[uint64]bool // hashes of series. Merged pages can have one twice; then the first counts
+	seen    map[uint64]bool // hashes of series. A merged page can contain a series twice; the first counts
 }
 
-// read adds a line. One that cannot be parsed makes the figures of its metric unknown.
+// read adds a line. A line that cannot be parsed makes the figures of its metric unknown.
 func (p *page) read(line []byte, tooLong bool) {
 	name := line
 	if end := bytes.IndexAny(line, "{ \t"); end >= 0 {
-		name = line[:end] // "" if it is quoted, behind the brace
+		name = line[:end] // "" if the name is quoted inside the braces
 	}
 	if len(line) == 0 || line[0] == '#' || len(name) > 0 && !p.all.have(name) {
 		return
@@ -92,7 +92,7 @@ func (p *page) read(line []byte, tooLong bool) {
 	}
 }
 
-// parseSample parses a line in the text format, or, because that has no exemplars, as OpenMetrics.
+// parseSample parses a line in the text format or, for exemplars, which that lacks, as OpenMetrics.
 func parseSample(line []byte) (series labels.Labels, value float64, err error) {
 	symbols := labels.NewSymbolTable()
 	for _, parser := range []textparse.Parser{textparse.NewPromParser(line, symbols, false), textparse.NewOpenMetricsParser(line, symbols)} {

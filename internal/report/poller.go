@@ -18,16 +18,16 @@ type upstreamPoller struct {
 	address string
 	cancel  context.CancelFunc
 	done    chan struct{}
-	early   chan struct{} // holds one while the upstream is to be asked early
+	early   chan struct{} // has a value if the upstream must be polled at once
 
 	listing listing
-	failed  int  // polls in a row
-	refused bool // the last request
+	failed  int  // consecutive failed polls
+	refused bool // whether the last request was refused
 
-	// Of the goroutine that reports. With Prometheus that is another one.
-	reported bool    // at least once
-	before   total   // of the waits, as of the last report
-	scraped  float64 // when the last report's scrape was, on Prometheus's clock
+	// The following fields belong to the goroutine that reports: with Prometheus, that of pollPrometheus.
+	reported bool    // whether the upstream has ever reported
+	before   total   // waits, as of the last report
+	scraped  float64 // time of the last report's scrape, on Prometheus's clock
 }
 
 // run polls the upstream until ctx is done.
@@ -59,7 +59,7 @@ func (u *upstreamPoller) list(ctx context.Context) {
 	})
 	unchanged := l.etag != "" && statusOf(err) == http.StatusNotModified
 	switch {
-	case ctx.Err() != nil: // the upstream has left
+	case ctx.Err() != nil: // the upstream was removed
 	case u.refuses(err):
 	case err == nil, unchanged:
 		u.cfg.Listing(u.address, start, l.cached)
@@ -72,17 +72,18 @@ func (u *upstreamPoller) list(ctx context.Context) {
 
 // poll requests a report or a health check, and returns when to poll again. An upstream that
 // fails after it has reported may hang, so it is polled again soon; such a poll is a check and
-// has a shorter timeout. An unreachable upstream is also polled soon, to notice when it is up.
+// has a shorter timeout. An upstream that never reported and cannot be reached keeps the usual
+// interval, so that its start is noticed; one that responds is polled rarely.
 func (u *upstreamPoller) poll(ctx context.Context, check bool) pace {
 	timeout := u.cfg.Timeout
 	if check && u.reported {
 		timeout = min(timeout, checkTime)
 	}
-	ask := u.load
+	query := u.load
 	if u.cfg.HealthCheckPath != "" {
-		ask = u.health
+		query = u.health
 	}
-	err := ask(ctx, timeout)
+	err := query(ctx, timeout)
 	if err == nil {
 		u.failed = 0
 		return usual
@@ -125,14 +126,14 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 		return err
 	}
 	if u.cfg.CachePath != none {
-		u.list(ctx) // first, so that whoever has a report knows what is cached
+		u.list(ctx) // before the report, so that a choice by the report knows what is cached
 	}
 	u.report(ctx, report, waits)
 	return nil
 }
 
-// refuses reports whether a request failed because nothing listens, and hands that over: the upstream is down, which is
-// all that there is to report. A request that reaches the upstream ends that.
+// refuses reports whether a request failed because nothing listens at the upstream's address. It calls Checked for
+// each such request, and for the first one that reaches the upstream again.
 func (u *upstreamPoller) refuses(err error) bool {
 	var op *net.OpError
 	switch {
@@ -173,7 +174,7 @@ func (u *upstreamPoller) report(ctx context.Context, r pool.Report, waits total)
 	u.cfg.Report(u.address, r)
 }
 
-// unreported hands over why a poll gave no report, unless only because ctx ended. A fault of
+// unreported calls the hooks for a poll without a report, unless ctx ended it. A failure of
 // Prometheus is no evidence against the upstream.
 func (u *upstreamPoller) unreported(ctx context.Context, err error, prometheus bool) {
 	if ctx.Err() != nil {

@@ -23,23 +23,23 @@ import (
 )
 
 const (
-	// maxVectorBytes bounds the response of a Prometheus server. It is enough for
-	// some ten thousand upstreams.
+	// maxVectorBytes is the maximum length of a response of a Prometheus server. It is enough for
+	// about ten thousand upstreams.
 	maxVectorBytes = 32 << 20
-	// scrapedFigure says when a scrape was, in Unix seconds.
+	// scrapedFigure is the time of a scrape, in Unix seconds.
 	scrapedFigure = "scraped"
 )
 
-// pollPrometheus asks a Prometheus server for the load of all upstreams at once, and hands over
-// what is new. The upstreams themselves are asked only for their cache listings. Without
-// upstreams there is nothing to ask: the first should not wait for long.
+// pollPrometheus queries a Prometheus server for the load of all upstreams, and passes new reports
+// to the pool. The upstreams themselves are polled only for their cache listings. Without
+// upstreams it does nothing, and runs again soon, so that the first upstream is not queried late.
 //
 // The server must scrape each upstream as one target whose label instance is the
-// upstream's address, and must keep the label priority. A report is as old as the scrape
-// that it comes from, so an Interval shorter than the server's scrape_interval finds
-// nothing new. When a scrape fails, the server forgets the upstream at once, and there
-// is no report. A response with warnings can be partial: what it lacks says nothing about an upstream, nor does an
-// upstream that is there twice.
+// upstream's address, and must keep the label priority. A report is as old as its
+// scrape, so an Interval shorter than the server's scrape_interval gives no newer
+// reports. After a failed scrape, the server returns nothing for the upstream, and there
+// is no report. A response with warnings can be partial, so an upstream that it lacks is not
+// suspected. Neither is one that two jobs scrape.
 func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 	s.mu.Lock()
 	upstreams := maps.Clone(s.all)
@@ -52,7 +52,7 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 		scrapes[address] = new(scrape)
 	}
 	var asked time.Time
-	var warning string // the vector may lack upstreams that are well
+	var warning string // not empty: the vector may lack healthy upstreams
 	failed := get(ctx, s.prometheus, request{
 		url: queryURL(s.cfg.Prometheus, s.metrics), accept: "application/json", max: maxVectorBytes, timeout: s.cfg.Timeout,
 	}, func(resp response) error {
@@ -92,9 +92,9 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 	return usual
 }
 
-// queryURL returns where a server answers for all metrics of all upstreams at one instant, and
-// for when each upstream was scraped. The vector itself lacks that: its samples have the time of
-// the query. The sums drop NaN and all other labels, and the label pilotfish says what the value is.
+// queryURL returns the URL of an instant query for all metrics of all upstreams, and for the time of
+// each upstream's scrape, because samples of an instant query have the time of the query. The
+// sums drop NaN and all other labels. The label pilotfish has the name of the figure.
 func queryURL(server string, all metrics) string {
 	var parts []string
 	add := func(figure, format string, m metric) {
@@ -106,7 +106,7 @@ func queryURL(server string, all metrics) string {
 			add(figure, "sum by (instance, job, priority) (%s > -Inf)", m)
 		}
 	}
-	load := all["stalled"] // or running: one of them is there
+	load := all["stalled"] // or running: one of them is configured
 	if load.name == "" {
 		load = all["running"]
 	}
@@ -114,7 +114,7 @@ func queryURL(server string, all metrics) string {
 	return strings.TrimSuffix(server, "/") + "/api/v1/query?" + url.Values{"query": {strings.Join(parts, " or ")}}.Encode()
 }
 
-// sampleLabels are the labels of a sample that are read. Others take no memory, however many there are.
+// sampleLabels are the labels of a sample that are read. Others are skipped and take no memory.
 type sampleLabels struct {
 	Instance string `json:"instance"`
 	Job      string `json:"job"`
@@ -122,9 +122,9 @@ type sampleLabels struct {
 	Figure   string `json:"pilotfish"`
 }
 
-// sample is one element of the vector that a query returns: a value at an instant, in
-// Unix seconds on the server's clock. The JSON of those is [1763677245.123, "0.5"],
-// because JSON has no infinity.
+// sample is one element of the vector that a query returns: a time, in Unix seconds on
+// the server's clock, and a value. In JSON they are [1763677245.123, "0.5"]: the value
+// is a string because JSON has no infinity.
 type sample struct {
 	Labels sampleLabels       `json:"metric"`
 	Point  *[2]jsontext.Value `json:"value"`
@@ -172,12 +172,12 @@ func readVector(body io.Reader, each func(l sampleLabels, at, value float64)) (w
 // scrape is the metrics of one upstream in one response of Prometheus.
 type scrape struct {
 	job      string
-	twice    error   // set when two jobs of Prometheus scrape the upstream
-	answered float64 // when Prometheus looked it up, in Unix seconds on its clock
-	figures  figures // nil where Prometheus knows nothing
+	twice    error   // not nil if two jobs of Prometheus scrape the upstream
+	answered float64 // time of the query, in Unix seconds on Prometheus's clock
+	figures  figures // nil if Prometheus has no sample of the upstream
 }
 
-// add takes in a sample.
+// add adds a sample.
 func (s *scrape) add(l sampleLabels, at, value float64) {
 	if s.figures == nil {
 		s.job, s.answered, s.figures = l.Job, at, figures{}
@@ -188,12 +188,11 @@ func (s *scrape) add(l sampleLabels, at, value float64) {
 	s.figures.add(l.Figure, l.Priority, value)
 }
 
-// at is when the upstream was scraped, on the same clock.
+// at returns the time of the scrape, on Prometheus's clock.
 func (s *scrape) at() float64 { return s.figures[scrapedFigure].sums[selection.Low] }
 
-// load makes a report of a scrape that Prometheus was asked for at asked. Its age is the
-// difference of two times that are Prometheus's own, so that its clock need not agree
-// with the sidecar's.
+// load converts a scrape to a report. asked is the time of the query. The report's age is the
+// difference of two times of Prometheus's clock, which can differ from the sidecar's.
 func (s *scrape) load(asked time.Time, names metrics) (r pool.Report, wait total, err error) {
 	switch {
 	case s.figures == nil:

@@ -8,54 +8,54 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Bounds of the interval. A report that is an hour old helps nobody.
+// Limits of the interval. A report that is an hour old is useless.
 const (
 	shortest = time.Millisecond
 	longest  = time.Hour
 )
 
-// none is the text for what there is not: reports, a cache listing, a metric.
+// none is the text that turns reports, the cache listing or a metric off.
 const none = "none"
 
 // Settings is the section "reports" of a configuration file.
 type Settings struct {
-	// Instead is a text that the file has in the place of the section. "none", the only
-	// one, asks nobody.
+	// Instead is the text that the file has instead of the section. The only valid one is
+	// "none", which turns polls off.
 	Instead string `yaml:"-"`
 
 	// Interval is the mean time between the starts of two polls of one upstream,
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
-	// A response may take 2 s. One that answers and has never reported is polled once a minute.
+	// A poll times out after 2 s. An upstream that responds but has never reported is polled once a minute.
 	Interval time.Duration `yaml:"interval"`
-	// Timeout is the longest that a response may take, to its last byte. No file sets it.
+	// Timeout is the timeout of a poll, to the last byte of the response. No file sets it.
 	Timeout time.Duration `yaml:"-"`
-	// MetricsPath is where an upstream serves its metrics. It may have a query.
+	// MetricsPath is the path of an upstream's metrics. It can have a query.
 	MetricsPath string `yaml:"metrics_path"`
 	// HealthCheckPath is requested of each upstream instead of metrics and cache listing, for servers that report
 	// nothing. Two failed checks in a row (no response in time, or a status of 500 or more) open the upstream's
 	// breaker until a check passes. Empty requests reports.
 	HealthCheckPath string `yaml:"health_check_path"`
-	// CachePath is where an upstream serves its cache listing. It may have a query.
-	// "none" asks for none: then pilotfish assumes that a project's data is where its
-	// jobs went.
+	// CachePath is the path of an upstream's cache listing. It can have a query.
+	// "none" means that upstreams have no listing: pilotfish then assumes that a project's
+	// data is cached where its jobs were sent.
 	CachePath string `yaml:"cache_path"`
 	// Names are the metrics of an upstream that make up a report. A metric is
 	// summed over its labels, except that the label "priority" separates high from
-	// low. Values without that label are low. A name may be followed by labels that
+	// low. Values without that label count as low. A name can be followed by labels that
 	// samples must have, and by a scale: jobs{kind="a"} * 0.001. The scale of a
-	// histogram or summary is for its sum. "none" is no metric.
+	// histogram or summary applies to its sum. "none" means no metric.
 	Names Names `yaml:"names"`
-	// AskORCA asks with each job for a load report in the text form of ORCA. Reports that
-	// come unasked are read in any case.
+	// AskORCA adds a header to each job that requests a load report in the text form of ORCA.
+	// Load reports in responses are read even without it.
 	AskORCA bool `yaml:"orca"`
-	// Prometheus is the URL of a server that scrapes the upstreams, by http or https. It
-	// is asked for the load of all of them, every interval; an upstream is asked for its
-	// cache listing only, every six. Its label "instance" must be an upstream's address.
-	// Empty asks each upstream.
+	// Prometheus is the http or https URL of a Prometheus server that scrapes the upstreams. Once
+	// every interval it is queried for the load of all upstreams; each upstream is polled for its
+	// cache listing only, once every six intervals. The label "instance" must be an upstream's
+	// address. Empty polls each upstream for its load.
 	Prometheus string `yaml:"prometheus"`
 }
 
-// Default is what a file that says nothing means.
+// Default returns the default settings.
 func Default() Settings {
 	return Settings{
 		Interval:    5 * time.Second,
@@ -66,7 +66,7 @@ func Default() Settings {
 	}
 }
 
-// UnmarshalYAML reads a section over the defaults, or the text in its place.
+// UnmarshalYAML reads a section over the defaults, or the text instead of it.
 func (s *Settings) UnmarshalYAML(decode func(any) error) error {
 	type section Settings
 	*s = Default()
@@ -85,14 +85,14 @@ func (s Settings) MarshalYAML() (any, error) {
 	return section(s), nil
 }
 
-// cacheInterval is the mean time between two requests for the listing of one upstream
-// whose load Prometheus tells.
+// cacheInterval is the mean time between two requests for an upstream's cache listing if
+// Prometheus reports the load.
 func (s Settings) cacheInterval() time.Duration { return min(6*s.Interval, longest) }
 
-// Check adds what cannot be used to f.
+// Check adds invalid values to f.
 func (s Settings) Check(f *settings.Faults) {
 	if s.Instead != "" && s.Instead != none {
-		f.Add("", "%q is neither a section nor none, which asks nobody", s.Instead)
+		f.Add("", "%q is neither a section nor none, which turns polls off", s.Instead)
 	}
 	if s.Interval < shortest || s.Interval > longest {
 		f.Add("interval", "%v is not between %v and %v", s.Interval, shortest, longest)

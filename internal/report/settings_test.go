@@ -47,7 +47,7 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		{"cache_path", `"http://elsewhere/" must begin with /`, func(s *Settings) { s.CachePath = "http://elsewhere/" }},
 		{"cache_path", `"/a#b" is not a path such as /metrics`, func(s *Settings) { s.CachePath = "/a#b" }},
 		{"cache_path", `"/%zz" is not a path such as /metrics`, func(s *Settings) { s.CachePath = "/%zz" }},
-		{"names.running", "one of running and stalled must be a metric: nothing else tells the load", func(s *Settings) { s.Names.Stalled, s.Names.Running = "none", "none" }},
+		{"names.running", "one of running and stalled must be a metric: without them the load is unknown", func(s *Settings) { s.Names.Stalled, s.Names.Running = "none", "none" }},
 		{"prometheus", `"ftp://a" is not a URL such as http://127.0.0.1:9090`, func(s *Settings) { s.Prometheus = "ftp://a" }},
 		{"prometheus", `"http://" is not a URL such as http://127.0.0.1:9090`, func(s *Settings) { s.Prometheus = "http://" }},
 		{"prometheus", "it holds credentials, which do not belong in a configuration file", func(s *Settings) { s.Prometheus = "http://user:secret@a" }},

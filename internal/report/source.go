@@ -1,11 +1,11 @@
-// Package report asks every upstream at intervals how loaded it is and which
-// projects it has cached, and hands the responses over as reports.
+// Package report polls every upstream for its load and for the projects that it has
+// cached, and passes the results to the pool.
 //
-// A poller asks the upstreams themselves. One that hangs, floods or sends
-// nonsense does not affect the reports of the others. Where Prometheus is set, the
-// server that scrapes the upstreams is asked, which spares upstreams that have very
-// many sidecars. Every response is bounded in size and in time, and a value that
-// cannot be understood is unknown, never guessed.
+// Each upstream has its own poller. An upstream that hangs, floods or sends
+// invalid data does not affect the reports of the others. If Prometheus is set, that
+// server is queried for the load instead, which saves requests to upstreams with very
+// many sidecars. Every response is limited in size and in time. A value that
+// cannot be parsed is unknown, never guessed.
 package report
 
 import (
@@ -23,41 +23,41 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Config is what a Source is made of. The hooks are called from several goroutines, but
+// Config is the configuration of a Source. The hooks are called from several goroutines, but
 // in order for one upstream. With Prometheus one goroutine reports for all upstreams, so
-// that the hooks must not block there. All but Reported is required.
+// hooks must not block. All fields except Reported are required.
 type Config struct {
 	Settings
-	// Rand spreads the polls over time. From now on only the source may use it.
+	// Rand spreads the polls over time. Only the Source may use it.
 	Rand *rand.Rand
-	// Reported are upstreams, by address, that have reported to the source before this one.
+	// Reported are the addresses of upstreams that have reported to the Source that this one replaces.
 	Reported []string
-	// Report takes every report.
+	// Report is called with every report.
 	Report func(address string, r pool.Report)
-	// Listing takes every cache listing; at is when it was asked for, so that it is at least
-	// that recent. It comes before the report of the same poll.
+	// Listing is called with every cache listing, before the report of the same poll. at is the
+	// time of the request: the listing is at least that recent.
 	Listing func(address string, at time.Time, cached pool.CacheSet)
-	// Failed takes an error that names the upstream, for each poll that gave no report, and
-	// for each cache listing that could not be read. Where the upstream has never reported
-	// that is no failure: many servers report nothing.
+	// Failed is called for each poll without a report, and for each cache listing that could not
+	// be read. The error names the upstream. never means that the upstream has never reported,
+	// which is no failure: many servers do not report.
 	Failed func(address string, never bool, err error)
-	// Unreported takes the first kind of these errors if the upstream has reported before and
-	// the error says something about it, not about Prometheus.
+	// Unreported is called for each poll without a report if the upstream has reported before and
+	// the error is its own, not that of Prometheus.
 	Unreported func(address string, why error)
-	// Checked takes each health check of an upstream; why is nil if it passed. It also takes each request that the upstream
-	// refused, as pool.ErrRefused, and the first one after that which reached it.
+	// Checked is called with the result of each health check; why is nil if it passed. It is also called with
+	// pool.ErrRefused for each refused request, and with nil for the next request that reaches the upstream.
 	Checked func(address string, why error)
 	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Source reports for a set of upstreams, with one goroutine for each. Its methods are safe for
+// Source polls a set of upstreams, with one goroutine for each. Its methods are safe for
 // concurrent use.
 type Source struct {
 	cfg                Config
 	metrics            metrics
-	client, prometheus *http.Client  // ask upstreams, and the Prometheus server
-	changed            chan []string // holds the set while Run has not seen it
+	client, prometheus *http.Client  // for requests to upstreams, and to the Prometheus server
+	changed            chan []string // the new set, until Run has read it
 	reported           map[string]bool
 
 	mu  sync.Mutex
@@ -77,25 +77,25 @@ func New(c Config) *Source {
 	}
 }
 
-// Follow replaces the set of upstreams to ask, given by address. It never blocks and may be
-// called before Run. Those that stay are not disturbed; polls of those that leave stop within a moment.
+// Follow replaces the set of upstreams, given by address. It never blocks and can be
+// called before Run. Polls of removed upstreams are cancelled; those of the others continue.
 func (s *Source) Follow(addresses []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.changed: // nobody needs it any more
+	case <-s.changed: // an older set that Run has not read
 	default:
 	}
 	s.changed <- slices.Clone(addresses)
 }
 
-// Ask makes the next poll of an upstream come at once. It never blocks. An upstream
-// that is not followed, is being asked already, or is asked of Prometheus, is left alone.
+// Ask starts the next poll of an upstream at once. It never blocks. It does nothing if the
+// upstream is not followed, is being polled, or is polled through Prometheus.
 func (s *Source) Ask(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.all[address]
-	if u == nil || s.cfg.Prometheus != "" { // which knows nothing newer than its last scrape
+	if u == nil || s.cfg.Prometheus != "" { // Prometheus has nothing newer than its last scrape
 		return
 	}
 	select {
@@ -104,8 +104,8 @@ func (s *Source) Ask(address string) {
 	}
 }
 
-// Run polls until ctx is done. When it returns, no poll and no goroutine is
-// left, and no hook will be called. Call it once.
+// Run polls until ctx is done. When it returns, all polls and goroutines have
+// ended, and no hook is called any more. It must be called once.
 func (s *Source) Run(ctx context.Context) {
 	if s.cfg.Instead == none {
 		<-ctx.Done()
@@ -132,13 +132,13 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// fork is a random source for another goroutine.
+// fork returns a random source for another goroutine.
 func (s *Source) fork() *rand.Rand {
 	return rand.New(rand.NewPCG(s.cfg.Rand.Uint64(), s.cfg.Rand.Uint64()))
 }
 
-// adjust ends the goroutines of all upstreams that are not in the set, and waits for them: one
-// that comes back is never asked twice at once. Then it starts those that are missing.
+// adjust ends the goroutines of all upstreams that are not in the set, and waits for them, so that an
+// upstream that is added again is never polled twice at once. Then it starts the missing ones.
 func (s *Source) adjust(ctx context.Context, set []string) {
 	s.mu.Lock()
 	leaving := maps.Clone(s.all)
@@ -169,7 +169,7 @@ func (s *Source) upstream(address string) *upstreamPoller {
 	}
 }
 
-// start runs an upstream's goroutine.
+// start starts an upstream's goroutine.
 func (s *Source) start(ctx context.Context, address string) *upstreamPoller {
 	u, rng := s.upstream(address), s.fork()
 	ctx, u.cancel = context.WithCancel(ctx)
@@ -180,8 +180,7 @@ func (s *Source) start(ctx context.Context, address string) *upstreamPoller {
 	return u
 }
 
-// pollError is a poll that failed, in whole or in part: where there was no report that is "metrics",
-// and where there was no listing "cache listing".
+// pollError is the failure of a part of a poll: "metrics" or "cache listing".
 type pollError struct {
 	address, part string
 	err           error
