@@ -36,6 +36,15 @@ func TestClusterAlerts(t *testing.T) {
 			nil,
 		},
 		{
+			"one is killed", "PilotfishUpstreamDown", "",
+			func(x *incident) {
+				x.c.kill(x.servers[0])
+				x.until(is(1), "pilotfish_upstream_down", "upstream", x.servers[0])
+			},
+			func(x *incident) { x.c.serve(x.servers[0]) },
+			nil,
+		},
+		{
 			"one answers 500", "PilotfishBreakerOpen", "",
 			func(x *incident) { ill(t, x.first(), x.servers[0], "fail") },
 			func(x *incident) { well(t, x.first(), x.servers[0], "fail") },

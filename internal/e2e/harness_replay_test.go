@@ -98,7 +98,7 @@ func (r *replay) calm() {
 	r.c.t.Helper()
 	raised := map[string]float64{
 		"pilotfish_fleet_mode": 2, "pilotfish_mode": 3, "pilotfish_panic_mode": 1,
-		"pilotfish_breaker_state": 1, "pilotfish_upstream_suspect": 1, "pilotfish_upstream_slow": 1,
+		"pilotfish_breaker_state": 1, "pilotfish_upstream_down": 1, "pilotfish_upstream_suspect": 1, "pilotfish_upstream_slow": 1,
 	}
 	ill := func() string {
 		for series, line := range r.lines {
