@@ -54,7 +54,7 @@ func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 	})
 }
 
-// What is wrong is told in words, once and then on change.
+// What is wrong is told in words, once and then on change. That nothing is wrong is told when a list is accepted in full.
 func TestTroubleIsToldOnceInWords(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told []string
@@ -64,7 +64,14 @@ func TestTroubleIsToldOnceInWords(t *testing.T) {
 			list("12", "b").late(time.Second), {index: "13", body: `[null,null,` + entries("a b c")[1:], after: time.Second},
 			list("14", "a b c").late(time.Second), {hang: true}, {hang: true}, list("15", "a b c"), list("15", "a b c").quiet(),
 		}}
-		d := consulOf(t, a, troubles(&told))
+		d := consulOf(t, a, func(c *Config) {
+			c.Changed = func(s Status) {
+				told = append(told, s.Trouble)
+				if s.Trouble == "" {
+					assert.Equal(t, time.Now(), s.AcceptedAt)
+				}
+			}
+		})
 		start := time.Now()
 		follow(t, d, time.Hour)
 		assert.Equal(t, []string{
