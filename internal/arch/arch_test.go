@@ -24,7 +24,7 @@ var layers = []struct {
 }{
 	{"values", true, []string{
 		"pkg/selection", "pkg/selection/policytest",
-		"internal/hash", "internal/ruleserver/example", "internal/ruleserver/order", "internal/intake", "internal/overload", "internal/settings",
+		"internal/hash", "internal/health", "internal/ruleserver/example", "internal/ruleserver/order", "internal/intake", "internal/overload", "internal/settings",
 		"internal/recent", "internal/prompts",
 	}},
 	{"pool", false, []string{"internal/pool"}},

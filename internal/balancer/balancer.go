@@ -90,7 +90,7 @@ func (b *Balancer) reconsider(now time.Time) {
 // unlock releases the mutex, and then requests the early reports that the pool needs. Callers defer
 // it, so a panic leaves no locked mutex.
 func (b *Balancer) unlock() {
-	ask := b.pool.Ask()
+	ask := b.pool.Poll()
 	b.mu.Unlock()
 	if b.hooks.Ask == nil {
 		return

@@ -18,6 +18,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // the number of failures is given.
 func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balancer.Hooks, failures ...int) *balancer.Balancer {
 	t.Helper()
-	guarded := pool.DefaultBreaker()
+	guarded := health.Default()
 	guarded.Failures = append(failures, 1e6)[0]
 	s := pool.Settings{Interval: 5 * time.Second, Breaker: guarded}
 	return over(t, n, "least-in-flight", "threshold", s, queue, hooks)
@@ -203,8 +204,8 @@ func TestConservationUnderConcurrency(t *testing.T) {
 			}
 			load(b, changes.IntN(4), float64(changes.IntN(200)))
 			sick := address(changes.IntN(4))
-			b.ReportFailed(sick, pool.ErrNoResponse)
-			b.ReportFailed(sick, pool.ErrNoResponse)
+			b.ReportFailed(sick, health.ErrNoResponse)
+			b.ReportFailed(sick, health.ErrNoResponse)
 		}
 		b.Set([]pool.Upstream{{Address: address(0)}})
 		jobs.Wait()
@@ -257,7 +258,7 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 		set := balancer.Settings{
-			Pool:  pool.Settings{Policy: selection.Random{}, Interval: time.Minute, Breaker: pool.DefaultBreaker()},
+			Pool:  pool.Settings{Policy: selection.Random{}, Interval: time.Minute, Breaker: health.Default()},
 			Retry: dispatch.DefaultRetry(), Queue: bounded(1),
 		}
 		set.Pool.Breaker.Failures, set.Retry.Attempts, set.Retry.FirstByte = 1, 1, time.Hour
@@ -267,7 +268,7 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		next := l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Begun, Repeatable: true})
 		assert.False(t, next.Again, "one attempt is all")
 		assert.Equal(t, time.Hour, b.Begin(dispatch.Request{}).FirstByte)
-		assert.Equal(t, pool.BreakerOpen, b.States()[0].Breaker.State)
+		assert.Equal(t, health.Open, b.States()[0].Breaker.State)
 
 		set.Pool.Breaker.Failures, set.Retry.Attempts = 5, 3
 		b.SetSettings(set)

@@ -10,6 +10,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -67,7 +68,7 @@ func report(lb *balancer.Balancer, i int) {
 
 // benched is a balancer as the sidecar has it, of n upstreams that have reported.
 func benched(b *testing.B, n int, policy string) *balancer.Balancer {
-	s := pool.Settings{Interval: time.Hour, Breaker: pool.DefaultBreaker()}
+	s := pool.Settings{Interval: time.Hour, Breaker: health.Default()}
 	lb := over(b, n, policy, "none", s, dispatch.DefaultQueue(), balancer.Hooks{
 		Answered: func(time.Time, *dispatch.Job, pool.Choice, *pool.Hint) {},
 	})
@@ -87,7 +88,7 @@ func BenchmarkUpstreams(b *testing.B) {
 		}
 		for name, event := range map[string]func(){
 			"report":  func() { report(lb, i%n) },
-			"failed":  func() { lb.ReportFailed(address(i%n), pool.ErrNoResponse) },
+			"failed":  func() { lb.ReportFailed(address(i%n), health.ErrNoResponse) },
 			"states":  func() { lb.States() },
 			"explain": func() { _, _ = lb.Explain(pool.Request{Project: uint64(i)}) },
 			"set":     func() { lb.Set(set[i%2]) },

@@ -13,6 +13,7 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
@@ -154,7 +155,7 @@ func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
 // hangs makes an upstream suspect.
 func hangs(b *balancer.Balancer, i int) {
 	for range 2 {
-		b.ReportFailed(address(i), pool.ErrNoResponse)
+		b.ReportFailed(address(i), health.ErrNoResponse)
 	}
 }
 

@@ -1,24 +1,25 @@
-// Package breaker has the circuit breaker of each upstream: sony/gobreaker's two-step breaker.
+// Package breaker makes the gates of internal/health: sony/gobreaker's two-step breaker, and a twin of it without a clock.
 //
-// The library counts failures in a row, opens, lets one job through when it is half open, and
-// drops verdicts from before its last change. What it lacks is internal/pool's: how long it stays
-// open, which grows, what other sidecars see fail, and a probe whose verdict is lost.
+// The library counts failures in a row, opens, lets one job through when it is half open, and ignores results from before
+// its last change. internal/health adds what it lacks.
 package breaker
 
 import (
 	"math"
+	"time"
 
 	"github.com/sony/gobreaker/v2"
-
-	"example.org/pilotfish/internal/pool"
 )
 
-// shortest is how long the library keeps a breaker open. It is below the shortest open time that
-// may be set: the pool asks again only when its own open time is over.
-const shortest = pool.MinOpen / 2
+// gate lets a job through, or refuses it with an error: health.Gate.
+type gate = func() (done func(error), err error)
 
-// New makes the breaker of an upstream. trips says whether so many failures in a row open it.
-func New(trips func(inARow int) bool) pool.Gate {
+// shortest is how long the library keeps a breaker open. It is below health.MinOpen: internal/health calls the library
+// again only after its own open time.
+const shortest = time.Millisecond / 2
+
+// New makes the gate of an upstream. trips reports whether this many failures in a row open it.
+func New(trips func(inARow int) bool) gate {
 	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1, Timeout: shortest,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return trips(int(min(c.ConsecutiveFailures, math.MaxInt32))) },

@@ -10,6 +10,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/mesh"
@@ -71,7 +72,7 @@ type Config struct {
 	// Overload names the policy that says what an upstream may still take.
 	Overload overload.Settings `yaml:"overload"`
 	// Breaker keeps jobs from an upstream that fails again and again.
-	Breaker pool.BreakerSettings `yaml:"breaker"`
+	Breaker health.Settings `yaml:"breaker"`
 	// Retry bounds the attempts of a job.
 	Retry dispatch.RetrySettings `yaml:"retry"`
 	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
@@ -124,7 +125,7 @@ func Default() Config {
 		Job:        intake.Default(),
 		Selection:  Selection{Policy: "expected"},
 		Overload:   overload.Default(),
-		Breaker:    pool.DefaultBreaker(),
+		Breaker:    health.Default(),
 		Retry:      dispatch.DefaultRetry(),
 		Queue:      dispatch.DefaultQueue(),
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
@@ -39,7 +40,7 @@ func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
 func newFixtureOver(t testing.TB, n int, s pool.Settings, change func(*Config)) *fixture {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
-	s.Breaker = pool.DefaultBreaker()
+	s.Breaker = health.Default()
 	s.Breaker.Failures = 1e6 // practically never
 	upstreams, err := pool.New(pool.Config{Settings: s, Gate: breaker.New, Rand: rng})
 	require.NoError(t, err)

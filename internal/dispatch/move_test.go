@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -22,8 +23,8 @@ func (f *fixture) hang(now time.Time, i, upstreams int) {
 			f.load(now, k, 0)
 		}
 	}
-	f.Pool().ReportFailed(now, address(i), pool.ErrNoResponse)
-	f.Pool().ReportFailed(now.Add(time.Second), address(i), pool.ErrNoResponse)
+	f.Pool().ReportFailed(now, address(i), health.ErrNoResponse)
+	f.Pool().ReportFailed(now.Add(time.Second), address(i), health.ErrNoResponse)
 }
 
 // at makes a job go to upstream i; it can be withdrawn.

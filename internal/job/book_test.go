@@ -16,6 +16,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
@@ -38,7 +39,7 @@ func newDesk(t *testing.T, n int) *desk {
 	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
 		Gate:     breaker.New, Rand: rng,
 	})
 	require.NoError(t, err)

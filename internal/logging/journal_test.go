@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
@@ -54,14 +55,14 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
 
 	j.Ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: "connection refused"}, {Upstream: "b:1"}}})
-	state.Breaker, state.Reason = pool.Breaker{State: pool.BreakerOpen, Why: "5 connections refused or lost in a row"}, pool.Shut
+	state.Breaker, state.Reason = health.Status{State: health.Open, Why: "5 connections refused or lost in a row"}, pool.Shut
 	assert.Equal(t, []string{
 		"warn a:1 breaker opened: jobs go elsewhere (5 connections refused or lost in a row), connection refused",
 		"warn <nil> panic: every breaker is open, so jobs go to all upstreams (<nil>)",
 	}, look())
-	state.Breaker.State, state.Reason = pool.BreakerHalfOpen, pool.Eligible
+	state.Breaker.State, state.Reason = health.HalfOpen, pool.Eligible
 	assert.Equal(t, []string{"info <nil> the panic is over (<nil>)"}, look())
-	state.Breaker = pool.Breaker{State: pool.BreakerClosed}
+	state.Breaker = health.Status{State: health.Closed}
 	assert.Equal(t, []string{"info a:1 breaker closed: the upstream works again (<nil>)"}, look())
 
 	state.Suspect = "2 reports in a row failed"
@@ -131,7 +132,7 @@ func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
 func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 	for word, s := range map[string]pool.State{
 		pool.IsDown:        {DownSince: time.Now()},
-		pool.BreakerOpened: {Breaker: pool.Breaker{Why: "a test"}},
+		pool.BreakerOpened: {Breaker: health.Status{Why: "a test"}},
 		pool.IsSuspect:     {Suspect: "a test"},
 		pool.IsImplausible: {Implausible: "a test"},
 		pool.IsSlow:        {Slow: "a test"},

@@ -19,6 +19,7 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/overload"
@@ -102,7 +103,7 @@ func TestPromptsInBlocks(t *testing.T) {
 	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	f.balancer.SetSettings(balancer.Settings{
-		Pool:  pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
+		Pool:  pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
 		Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue(),
 	})
 	away := func(j *record.Job) (found, most float64) {

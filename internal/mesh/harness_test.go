@@ -24,6 +24,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/overload"
@@ -63,7 +64,7 @@ func newFixture(t testing.TB, n int, change func(*job.Config)) *fixture {
 	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
 		Gate:     breaker.New, Rand: rng,
 	})
 	require.NoError(t, err)

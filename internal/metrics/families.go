@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/quality"
 )
 
@@ -29,7 +29,7 @@ func families() []family {
 			func(u *quality.Upstream) float64 { return boolean(u.Slow != "") }).unless(is(0)),
 		perUpstream("pilotfish_breaker_state", "State of the upstream's circuit breaker: 0 closed, 1 half open, 2 open.",
 			func(u *quality.Upstream) float64 {
-				return map[pool.BreakerState]float64{pool.BreakerHalfOpen: 1, pool.BreakerOpen: 2}[u.Breaker.State]
+				return map[health.State]float64{health.HalfOpen: 1, health.Open: 2}[u.Breaker.State]
 			}).unless(is(0)),
 		perUpstream("pilotfish_overload_level", "Share of jobs that overload detection admits to the upstream: 1 means all, 0 none.",
 			func(u *quality.Upstream) float64 { return u.Level }).unless(is(1)),

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
@@ -45,7 +46,7 @@ func everything(time.Time) Live {
 					Implausible: "1e+09 busy cores",
 				}},
 				{State: pool.State{
-					Upstream: at("b:1"), InFlight: 1, Breaker: pool.Breaker{State: pool.BreakerOpen}, ReportAge: -1, Stalled: 9, Level: 0.25,
+					Upstream: at("b:1"), InFlight: 1, Breaker: health.Status{State: health.Open}, ReportAge: -1, Stalled: 9, Level: 0.25,
 					Suspect: "2 reports in a row failed", Slow: "9 times", DownSince: time.Unix(1, 0),
 				}},
 			},
@@ -142,7 +143,7 @@ func TestASummaryHasWhatAlertsNeed(t *testing.T) {
 	m := New(Settings{Upstreams: summary}, "1.2.3", "abc")
 	m.SetSource(func(time.Time) Live {
 		v := everything(time.Time{})
-		healthy := pool.State{Upstream: at("c:1"), Eligible: true, Cores: 8, Running: 2, Level: 1, Breaker: pool.Breaker{State: pool.BreakerClosed}}
+		healthy := pool.State{Upstream: at("c:1"), Eligible: true, Cores: 8, Running: 2, Level: 1, Breaker: health.Status{State: health.Closed}}
 		v.Upstreams = append(v.Upstreams, quality.Upstream{Mode: quality.Steady, State: healthy})
 		return v
 	})

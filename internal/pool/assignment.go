@@ -3,7 +3,7 @@ package pool
 import (
 	"time"
 
-	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/prompts"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -50,52 +50,62 @@ type Why struct {
 // when a response begins.
 type Assignment struct {
 	Choice
+	sent
+	pool   *Pool
+	member *member
 
-	need
-	pool     *Pool
-	member   *member
-	waiter   Waiter // nil: the job cannot be moved
-	priority selection.Priority
-	number   uint64           // of the claim
-	one      [1]intake.Part   // the parts, if there is one
-	first    int              // parts that were there, from the first one on
-	warm     float64          // share of the data that was there
-	prefill  *prompts.Prefill // of a prompt; nil is none
-	moved    bool             // the job was elsewhere before: when it came here is not known
-	idle     bool             // a core was free there
+	entry   health.Entry // at the breaker
+	found   holding
+	prefill *prompts.Prefill // of a prompt; nil is none
+	moved   bool             // the job was elsewhere before: when it came here is not known
+	stage   stage
+	run     run
+}
 
-	atBreaker entry
-	answered  bool
-	done      bool
-	began     time.Time     // when the job began to run; zero is not known
-	fetched   time.Duration // of that time, what its data cost that was not there
+// stage is how far an assignment has come. A stage is never followed by one before it.
+type stage uint8
+
+const (
+	// waiting: no response has begun. The job is in the member's unanswered.
+	waiting stage = iota
+	// answered: a response has begun.
+	answered
+	// ended: the job is not counted at the upstream any more.
+	ended
+)
+
+// run is when a job ran, as far as it is known.
+type run struct {
+	idle    bool          // a core was free when it was claimed
+	began   time.Time     // zero is not known
+	fetched time.Duration // of the time since then, what its data cost that was not there
 }
 
 // Answered notes that a response has begun: the breaker learns of it now, not
 // hours later at the end of a stream. healthy is false for a response that
 // speaks against the upstream; hint is nil when there was none.
 func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
-	if a.answered || a.done {
+	if a.stage != waiting {
 		return
 	}
-	a.answered = true
-	a.member.awaitNoMore(a)
+	a.stage = answered
+	a.member.unanswered.remove(&a.sent)
 	if a.prefill != nil {
 		a.prefill.Answered()
 	}
-	a.pool.answerBegan(now, a.member, a.number)
+	a.responded(now)
 	outcome := Answered
 	if !healthy {
 		outcome = Failed
-		a.member.health.others.seen++
+		a.member.breaker.CountFailure()
 		if a.prefetch {
 			a.missed(true)
 		}
 	}
-	a.member.health.record(now, a.atBreaker, outcome, &a.pool.cfg)
+	a.judge(now, outcome)
 	if hint != nil {
 		a.pool.hint(now, a.member, hint)
-		a.pool.heard = true
+		a.pool.watch.Hint()
 	}
 	if !a.moved && !a.prefetch {
 		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
@@ -111,33 +121,32 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 // this is a failure like others.
 func (a *Assignment) Unreached(now time.Time) {
 	if a.unseen() {
-		a.member.health.unreachable(now, a.atBreaker, &a.pool.cfg)
+		a.member.breaker.Unreachable(now, a.entry)
 	}
 }
 
 // ConnectionRefused notes that nothing listens at the upstream's address: it is down.
 func (a *Assignment) ConnectionRefused(now time.Time) {
 	if a.unseen() {
-		a.member.health.refused(now, &a.pool.cfg)
+		a.member.breaker.Refused(now)
 	}
 }
 
 // unseen reports whether the upstream has neither answered nor reported since the job was claimed.
 func (a *Assignment) unseen() bool {
-	m := a.member
-	return !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed)
+	return a.stage == waiting && a.member.suspicion.SilentSince(a.Claimed)
 }
 
 // Told takes in the load that the upstream tells at the end of its response.
 func (a *Assignment) Told(now time.Time, hint *Hint) {
-	if !a.done {
+	if a.stage != ended {
 		a.pool.hint(now, a.member, hint)
 	}
 }
 
 // Found observes the share of its prompt that the job found cached.
 func (a *Assignment) Found(share float64) {
-	if !a.done && a.prefill != nil {
+	if a.stage != ended && a.prefill != nil {
 		a.prefill.Found(share, !a.moved && a.Cost.Placement == 0)
 	}
 }
@@ -152,11 +161,9 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	if m == nil {
 		return nil
 	}
-	entered, _ := m.health.enter(now, false)
-	to := &Assignment{
-		Choice: Choice{Address: address, Claimed: now},
-		pool:   p, member: m, need: a.need, priority: a.priority, atBreaker: entered, moved: true,
-	}
+	entered, _ := m.breaker.Enter(now, false)
+	to := &Assignment{Choice: Choice{Address: address, Claimed: now}, pool: p, member: m, entry: entered, moved: true}
+	a.need.clone(&to.need)
 	to.count()
 	return to
 }
@@ -165,31 +172,42 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 func (a *Assignment) count() {
 	p, m := a.pool, a.member
 	p.inFlight++
-	p.number++
-	a.number = p.number
-	a.named.open++
 	m.load.claim(a.Claimed, a.priority)
-	m.await(a)
-	p.owe(a.Claimed, m)
-	a.Cache, a.warm, a.first = p.holds(a.Claimed, m, &a.need)
+	a.number = p.watch.Claimed(a.Claimed, &m.suspicion, p.cfg.Interval)
+	m.unanswered.add(&a.sent)
+	a.named.open++
+	a.found = m.cached.holds(a.Claimed, &a.need, p.cfg.Interval)
+	a.Cache = a.found.cache
 	a.notePrefetch()
-	m.take(a.parts, a.Claimed, &p.cfg)
+	m.cached.take(a.Claimed, a.data.parts, p.cfg.Interval)
 	if a.prompt != nil {
-		a.prefill = m.prompts.Send(a.Claimed, p.prompts, a.prompt)
+		a.prefill = m.cached.prompts.Send(a.Claimed, p.prompts, a.prompt)
+	}
+}
+
+// notePrefetch notes what a prefetch loads, and whether a job is the first to use it.
+func (a *Assignment) notePrefetch() {
+	last := &a.project.prefetched
+	switch {
+	case a.prefetch && a.Cache == selection.NotCached && a.project.id != 0:
+		*last = prefetched{a.Claimed, a.Address}
+	case !a.prefetch && last.by == a.Address:
+		a.Prefetched = a.Cache != selection.NotCached && a.Claimed.Sub(last.at) <= usedWithin
+		*last = prefetched{}
 	}
 }
 
 // missed forgets data that the upstream did not get: the parts that it did not have, or all.
 func (a *Assignment) missed(all bool) {
-	from := a.first
+	from := a.found.first
 	if all {
 		from = 0
 	}
 	if a.prefetch {
-		a.project.prefetched = nil
+		a.project.prefetched = prefetched{}
 	}
-	for _, part := range a.parts[from:] {
-		a.member.assumed.Drop(part.Key)
+	for _, part := range a.data.parts[from:] {
+		a.member.cached.assumed.Drop(part.Key)
 	}
 	if a.prefill != nil {
 		a.prefill.Missed(all)
@@ -198,15 +216,15 @@ func (a *Assignment) missed(all bool) {
 
 // Done ends the attempt; calls after the first change nothing.
 func (a *Assignment) Done(now time.Time, o Outcome) {
-	if a.done {
+	if a.stage == ended {
 		return
 	}
-	p, m := a.pool, a.member
-	a.done = true
+	p, m, was := a.pool, a.member, a.stage
+	a.stage = ended
 	if o == NotStarted {
-		m.health.shed = now.Add(p.cfg.Hold)
+		m.load.shed = now.Add(p.cfg.Hold)
 	}
-	if !a.answered {
+	if was == waiting {
 		// Without a response nothing shows that the fetch was ever begun, or that its
 		// data is there still. A refusal for load leaves what another job fetched.
 		switch o {
@@ -217,17 +235,17 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 			a.missed(true)
 		}
 		if o == Answered || o == Failed || o == NotStarted {
-			p.answerBegan(now, m, a.number)
+			a.responded(now)
 		}
-		m.health.record(now, a.atBreaker, o, &p.cfg)
-		m.suspicion.letGo(a.number)
-		m.awaitNoMore(a)
+		a.judge(now, o)
+		m.suspicion.Ended(a.number)
+		m.unanswered.remove(&a.sent)
 		if a.prefill != nil {
 			a.prefill.Ended()
 		}
 	}
-	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
-		p.lengths.learn(&a.project.lengths, now.Sub(a.began)-a.fetched, lastLengths)
+	if o == Answered && a.project.id != 0 && !a.run.began.IsZero() {
+		p.lengths.learn(&a.project.lengths, now.Sub(a.run.began)-a.run.fetched, lastLengths)
 	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {
@@ -236,6 +254,32 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	p.inFlight--
 	a.named.open--
 	p.forgetIfGone(now, m)
+}
+
+// responded notes that a response has begun.
+func (a *Assignment) responded(now time.Time) {
+	a.pool.watch.Responded(now, &a.member.suspicion, a.number, a.pool.cfg.Interval)
+}
+
+// judge lets the breaker know the outcome of the job.
+func (a *Assignment) judge(now time.Time, o Outcome) {
+	switch b := &a.member.breaker; o {
+	case Answered:
+		b.Succeeded(now, a.entry)
+	case Gone, Moved, NotStarted:
+		b.Unjudged(a.entry)
+	default:
+		b.Failed(now, a.entry, evidence[o])
+	}
+}
+
+// evidence is each outcome that speaks against an upstream, in words.
+var evidence = [Outcomes]health.Failure{
+	Failed:    {One: "an answer of 500 or more", Many: "answers of 500 or more"},
+	Refused:   {One: "a connection refused or lost", Many: "connections refused or lost"},
+	NoAnswer:  {One: "a job without an answer", Many: "jobs without an answer"},
+	TimedOut:  {One: "no answer in time", Many: "jobs without an answer in time"},
+	Truncated: {One: "an answer cut short", Many: "answers cut short"},
 }
 
 // Cancel takes an assignment back that was never used: nothing was sent.
@@ -251,9 +295,9 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 	switch {
 	case a.prefill != nil: // its response starts once it is read
 		a.prefill.Learn(now, answer)
-		a.fetched = now.Sub(a.began)
+		a.run.fetched = now.Sub(a.run.began)
 	case ok:
-		missing := 1 - a.warm
+		missing := 1 - a.found.warm
 		if h != nil && h.Known {
 			missing = 1
 		}
@@ -275,20 +319,20 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	ran, cold := now.Sub(a.Claimed), a.Cache == selection.NotCached
 	switch {
 	case h != nil && h.Known && h.Waited >= 0 && h.Waited <= ran:
-		a.began = a.Claimed.Add(h.Waited)
+		a.run.began = a.Claimed.Add(h.Waited)
 		ran, cold = ran-h.Waited, !h.Cached
-	case !a.idle:
+	case !a.run.idle:
 		return 0, false
 	default:
-		a.began = a.Claimed
+		a.run.began = a.Claimed
 	}
 	answers := &a.pool.answers
 	if !cold {
 		answers.learn(&a.project.answers, ran, lastAnswers)
-		a.pool.compareTimes(a.member, a.project, ran)
+		a.pool.compareTimes(a.member, &a.project.usual, ran)
 		return 0, false
 	}
 	took = ran.Seconds() - answers.expected(a.project.answers, shrinkAnswers)
-	a.fetched = max(0, seconds(took))
+	a.run.fetched = max(0, seconds(took))
 	return took, true
 }

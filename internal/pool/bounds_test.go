@@ -70,7 +70,7 @@ func TestCoresBesideThoseOfTheOthers(t *testing.T) {
 	tell := func(i, cores int) {
 		r := report(start.Add(time.Second), 0, 0)
 		r.Cores = cores
-		f.members[us[i].Address].polled = start
+		f.members[us[i].Address].suspicion.Joined()
 		f.Report(r.At, us[i].Address, r)
 	}
 	tell(0, 4000)
@@ -79,7 +79,7 @@ func TestCoresBesideThoseOfTheOthers(t *testing.T) {
 	s := f.state(start, us[0].Address)
 	assert.Zero(t, s.Cores)
 	assert.Equal(t, "4000 cores, more than 16 times as many as others", s.Implausible)
-	assert.Equal(t, 16.0, f.cores(f.members[us[0].Address]), "as for one that does not tell")
+	assert.Equal(t, 16.0, f.members[us[0].Address].cores(&f.norms), "as for one that does not tell")
 	assert.Equal(t, 4, f.state(start, us[1].Address).Cores)
 	us[0].Cores = 8
 	f.Set(start, us)
@@ -166,7 +166,7 @@ func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
 			}
 			require.Equal(t, other(seen[1].views), other(seen[0].views))
 			seen[1].job.Once, seen[0].job.Once = 0, 0 // which is what all upstreams say of a project
-			told := slices.DeleteFunc(slices.Clone(quiet.set), func(m *member) bool { return m.rate.perCore() == 0 })
+			told := slices.DeleteFunc(slices.Clone(quiet.set), func(m *member) bool { return m.figures.rate.perCore() == 0 })
 			if len(told) > 1 {
 				require.InEpsilon(t, seen[1].job.Service, seen[0].job.Service, 1e-6, "the median is one of the others")
 			}
@@ -223,8 +223,8 @@ func TestFailuresAreNoPace(t *testing.T) {
 		now := start.Add(time.Duration(i) * 5 * time.Second)
 		f.Report(now, address, Report{At: now, Cores: 4, CoresBusy: 1, Completed: float64(1000*i + i), Failed: float64(1000 * i)})
 	}
-	assert.InDelta(t, 0.2, f.members[address].rate.perCore(), 1e-9, "one job in five seconds on one core")
-	assert.InDelta(t, 5, f.service, 1e-9)
+	assert.InDelta(t, 0.2, f.members[address].figures.rate.perCore(), 1e-9, "one job in five seconds on one core")
+	assert.InDelta(t, 5, f.norms.service, 1e-9)
 }
 
 // Who is busy and completes nothing for two days is slow, and the wait there is a number still.
@@ -234,5 +234,5 @@ func TestAPaceFadesSoFar(t *testing.T) {
 		now := start.Add(time.Duration(minute) * time.Minute)
 		f.Report(now, address, Report{At: now, Cores: 4, CoresBusy: 4, Completed: float64(min(minute, 5))})
 	}
-	assert.InDelta(t, leastDone/(4*60), f.members[address].rate.perCore(), leastDone/60)
+	assert.InDelta(t, leastDone/(4*60), f.members[address].figures.rate.perCore(), leastDone/60)
 }

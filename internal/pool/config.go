@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"example.org/pilotfish/internal/health"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
@@ -23,7 +25,7 @@ type Settings struct {
 	// a report counts for three intervals, a cache listing for twelve.
 	Interval time.Duration
 	// Breaker says when a breaker opens, and for how long.
-	Breaker BreakerSettings
+	Breaker health.Settings
 	// Heavy says which jobs are heavy.
 	Heavy HeavySettings
 }
@@ -38,8 +40,8 @@ type Shadow struct {
 // Config says how a pool chooses. Settings, Gate and Rand are required.
 type Config struct {
 	Settings
-	// Gate makes the breaker of an upstream. It asks trips at each failure whether so many in a row open it.
-	Gate func(trips func(inARow int) bool) Gate
+	// Gate makes the breaker of an upstream, as health.Config.Gate.
+	Gate func(trips func(inARow int) bool) health.Gate
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
 	// Hold is how long an upstream that refused a job for load gets no other
@@ -47,11 +49,6 @@ type Config struct {
 	// would look idle and attract the rest. Default 1 s; negative is not at all.
 	Hold time.Duration
 }
-
-// Gate is the circuit breaker of one upstream: it counts failures in a row, and opens. It lets a job
-// through, or refuses it with an error. done takes the verdict on a job, nil for a success. It serves all
-// jobs until the gate opens or closes; while the gate is half open, the first verdict counts.
-type Gate func() (done func(error), err error)
 
 func (c *Config) validate() error {
 	if c.Policy == nil || c.Detector == nil || c.Gate == nil || c.Rand == nil {
@@ -68,41 +65,36 @@ func (c *Config) validate() error {
 	return f.Err()
 }
 
-// BreakerSettings is what an operator sets of the breakers.
-type BreakerSettings struct {
-	// Failures is how many failures in a row open a breaker. A success starts
-	// the count again; time alone does not. A connection that takes too long opens it at
-	// once, unless the upstream has answered or reported meanwhile.
-	Failures int `yaml:"failures"`
-	// Open is how long a breaker stays open the first time. The time doubles
-	// each time the upstream fails again before it has worked for twelve times
-	// Open, which bounds the doubling. A job that finds no other upstream is let through
-	// after Open all the same.
-	Open time.Duration `yaml:"open"`
+// HeavySettings says which jobs are heavy: those for dedicated upstreams (the thesis, 8.2.3).
+type HeavySettings struct {
+	// Projects are those whose jobs are heavy.
+	Projects []string `yaml:"projects,omitempty"`
+	// Bytes is the size of a project's data from which on its jobs are heavy, where the size is known. 0 is none.
+	Bytes settings.Size `yaml:"bytes"`
+	// Expected is the time on a core, fetches aside, from which on jobs that are expected to take it are heavy. 0 is none.
+	Expected time.Duration `yaml:"expected"`
 }
 
-// DefaultBreaker is what a file that says nothing means.
-func DefaultBreaker() BreakerSettings {
-	return BreakerSettings{Failures: 5, Open: 5 * time.Second}
-}
+// maxHeavyProjects bounds Projects.
+const maxHeavyProjects = 10_000
 
-// MinOpen is the shortest open time of a breaker.
-const MinOpen = time.Millisecond
-
-const (
-	maxFailures = 1_000_000
-	maxOpen     = 24 * time.Hour
-)
-
-// Check adds what cannot be used to f.
-func (s BreakerSettings) Check(f *settings.Faults) {
-	f.Within("failures", s.Failures, 1, maxFailures)
-	if s.Open < MinOpen || s.Open > maxOpen {
-		f.Add("open", "%v is not between %v and %v", s.Open, MinOpen, maxOpen)
+// Check reports what cannot be used.
+func (s HeavySettings) Check(f *settings.Faults) {
+	f.Within("projects", len(s.Projects), 0, maxHeavyProjects)
+	for i, project := range s.Projects {
+		if project == "" || len(project) > intake.MaxProject {
+			f.Add(fmt.Sprintf("projects[%d]", i), "%s is not a project: want 1 to %d bytes", settings.Quote(project), intake.MaxProject)
+		}
 	}
+	f.AtLeast("bytes", int64(s.Bytes), 0)
+	f.NotNegative("expected", s.Expected)
 }
 
-// openMax is the longest open time, which as many doublings reach.
-func (s BreakerSettings) openMax() time.Duration { return 12 * s.Open }
-
-const doublings = 4
+// keys is the set of the projects' hashes.
+func (s HeavySettings) keys() map[uint64]bool {
+	keys := make(map[uint64]bool, len(s.Projects))
+	for _, project := range s.Projects {
+		keys[intake.Key(project)] = true
+	}
+	return keys
+}

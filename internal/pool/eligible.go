@@ -28,8 +28,8 @@ var (
 // routingReason is why a job that has been to the upstreams in tried does not go to m, whatever m's health; Eligible if it
 // may. While all upstreams leave, that is no reason.
 func (p *Pool) routingReason(now time.Time, m *member, tried *Places, heavy bool) Reason {
-	switch r := m.leaves(now); {
-	case !p.serves(m, heavy):
+	switch r := m.leaving(now); {
+	case !p.counted.serves(m, heavy):
 		return Dedicated
 	case r != Eligible && !p.takers(now, heavy).all:
 		return r
@@ -39,35 +39,18 @@ func (p *Pool) routingReason(now time.Time, m *member, tried *Places, heavy bool
 	return Eligible
 }
 
-// healthReason is what health and load say against giving m a job. job is nil for any job.
-func (p *Pool) healthReason(now time.Time, m *member, job *selection.Job, count rules) Reason {
-	switch {
-	case count.breakers && !m.health.ready(now) && !(count.early && m.health.readyEarly(now)):
-		return Shut
-	case count.suspicion && m.suspicion.shuns(now, m.load.inFlight):
-		return Suspect
-	case m.level <= 0 && m.fresh(now, &p.cfg):
-		return Overloaded
-	case job != nil && !m.level.Admits(*job) && m.fresh(now, &p.cfg):
-		return NotAdmitted
-	case now.Before(m.health.shed):
-		return Shedding
-	}
-	return Eligible
-}
-
 // rules says which count among the upstreams of a set that take new jobs, heavy or ordinary ones.
 func (p *Pool) rules(now time.Time, set []*member, heavy bool) rules {
 	all, takers, suspects, shut := p.takers(now, heavy).all, 0, 0, 0
 	for _, m := range set {
-		if !p.serves(m, heavy) || m.leaves(now) != Eligible && !all {
+		if !p.counted.serves(m, heavy) || m.leaving(now) != Eligible && !all {
 			continue
 		}
 		takers++
-		if m.suspicion.why != "" {
+		if m.suspicion.Why() != "" {
 			suspects++
 		}
-		if !m.health.ready(now) {
+		if !m.breaker.Ready(now) {
 			shut++
 		}
 	}
@@ -85,19 +68,16 @@ func (p *Pool) AllTried(now time.Time, tried *Places, heavy bool) bool {
 // an upstream gets jobs. If there are none, breakers count as half open as soon as the first open time is over: the growth
 // of open times spares jobs, and this job finds no other upstream.
 //
-// In a large pool it looks at a few upstreams, if those suffice. It changes nothing except the pool's scratch memory.
-//
-// What it returns is valid until the next call.
-func (p *Pool) eligible(
-	now time.Time, priority selection.Priority, n *need, among, tried *Places, rng *rand.Rand,
-) (*candidates, error) {
-	c := &p.memory
-	c.need, c.job = n, selection.Job{
+// In a large pool it looks at a few upstreams, if those suffice. c has what the job needs, and gets the rest. Nothing else
+// changes.
+func (p *Pool) eligible(now time.Time, c *candidates, among, tried *Places, rng *rand.Rand) error {
+	n := &c.need
+	c.job = selection.Job{
 		Project:  n.project.id,
-		Priority: priority,
-		Number:   p.number,
+		Priority: n.priority,
+		Number:   p.watch.Claims(),
 		Hour:     uint64(now.Unix() / 3600),
-		Service:  p.service,
+		Service:  p.norms.service,
 	}
 	if n.prompt != nil {
 		c.job.Prompt, c.job.QueuedBehind, c.job.FirstPlaceHitRate = true, p.prompts.QueuedBehind(), p.prompts.FirstPlaceHitRate()
@@ -117,15 +97,15 @@ func (p *Pool) eligible(
 	c.job.Once = c.oneOff() * p.once.mean // the probability that no other job of the project comes
 	switch {
 	case len(c.members) > 0:
-		return c, nil
+		return nil
 	case len(p.set) == 0:
-		return c, ErrEmpty
+		return ErrEmpty
 	case p.AllTried(now, tried, n.heavy):
-		return c, ErrAllTried
-	case c.reason == NotAdmitted, p.mixed && !n.heavy: // a heavy job may find one
-		return c, ErrNotAdmitted
+		return ErrAllTried
+	case c.reason == NotAdmitted, p.counted.mixed && !n.heavy: // a heavy job may find one
+		return ErrNotAdmitted
 	}
-	return c, ErrNoneEligible
+	return ErrNoneEligible
 }
 
 // few looks at some upstreams of a large pool, and reports whether they suffice: at those near the project while one of
@@ -136,14 +116,13 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	if len(p.set) < nearFrom || !local && !late {
 		return false
 	}
-	set := p.near[:0]
 	if c.need.project.id != 0 && !late {
-		set = p.nearby(c.need.project)
+		c.near = p.nearby(c.near[:0], c.need.project)
 	} else {
-		set = p.some(now, set, near, tried, c.need.heavy, rng)
+		c.near = p.some(now, c.near[:0], near, tried, c.need.heavy, rng)
 	}
 	eligible := func() bool {
-		p.look(now, c, set, tried, p.rules(now, set, c.need.heavy))
+		p.look(now, c, c.near, tried, p.rules(now, c.near, c.need.heavy))
 		return c.reason == Eligible && c.count == rules{suspicion: true, breakers: true}
 	}
 	if eligible() && (late || slices.ContainsFunc(c.views, hasFreeCore)) {
@@ -152,11 +131,9 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	if len(p.set) < manyFrom {
 		return false
 	}
-	set = p.some(now, set, many, tried, c.need.heavy, rng)
+	c.near = p.some(now, c.near, many, tried, c.need.heavy, rng)
 	return eligible()
 }
-
-func hasFreeCore(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
 
 // look goes through the upstreams of a set. That happens for every claim, so it
 // asks each thing once. The candidates are empty if the least reason allows none.
@@ -165,7 +142,7 @@ func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, 
 	for _, m := range set {
 		r := p.routingReason(now, m, tried, c.need.heavy)
 		if r == Eligible {
-			r = p.healthReason(now, m, &c.job, count)
+			r = m.reason(now, &c.job, count, p.cfg.Interval)
 		}
 		if r == Eligible && c.need.heavy && !m.Heavy {
 			r = Ordinary
@@ -186,23 +163,24 @@ func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, 
 
 // view fills v with the load at m, by the last report if that is fresh, and with what depends on the job's data.
 func (p *Pool) view(v *selection.View, now time.Time, m *member, c *candidates) {
-	fresh := m.fresh(now, &p.cfg)
-	v.ID, v.Weight, v.Cores = m.id, m.Weight*m.ramp(now), p.cores(m)
+	fresh := m.fresh(now, p.cfg.Interval)
+	v.ID, v.Weight, v.Cores = m.id, m.Weight*m.ramp(now), m.cores(&p.norms)
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs = m.load.present(fresh)
-	if c.need.project.id == 0 || m.awaited[c.need.project.id] == 0 { // else those that wait need cores when this job does
+	if c.need.project.id == 0 || m.unanswered.ofProject[c.need.project.id] == 0 { // else those that wait need cores when this job does
 		v.Coreless = m.load.coreless(fresh)
 	}
 	if c.job.Priority == selection.High {
 		v.Overtaken = m.load.overtaken(fresh, v.Cores)
 	}
 	v.Assigned = m.load.assigned(fresh)
-	v.Rate = v.Cores * p.pace(m)
+	v.Rate = v.Cores * m.figures.pace(&p.norms)
 	v.Latency = m.latency.value
 	v.Fresh = fresh
-	v.Cache, v.Warm, _ = p.holds(now, m, c.need)
+	found := m.cached.holds(now, &c.need, p.cfg.Interval)
+	v.Cache, v.Warm = found.cache, found.warm
 	if c.need.prompt != nil {
-		v.PrefillWait = m.prompts.Wait(now)
+		v.PrefillWait = m.cached.prompts.Wait(now)
 	}
 	if !m.StopsAt.IsZero() {
 		v.Left = max(m.StopsAt.Sub(now).Seconds(), 1e-3)

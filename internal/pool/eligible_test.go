@@ -104,7 +104,7 @@ func TestViewsOfTheEligible(t *testing.T) {
 		for _, u := range us {
 			m := f.members[u.Address]
 			if (panicking || !shut(u)) && (allDrain || !u.Draining) && !slices.Contains(tried, u.Address) &&
-				!(m.level <= 0 && now.Sub(m.load.at) <= 15*time.Second) {
+				!(m.load.level <= 0 && now.Sub(m.load.at) <= 15*time.Second) {
 				want = append(want, m.id)
 			}
 		}
@@ -210,13 +210,12 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 			}
 			f.Set(start, us)
 			for i, u := range us {
-				f.shut(u.Address, i != 3)
-				if h := &f.members[u.Address].health; i == c.early {
-					h.soonest = start
-				} else if i != 3 {
-					h.soonest = h.until.Add(-time.Hour)
+				f.shut(u.Address, i != 3 && i != c.early)
+				if i == c.early {
+					f.reopen(u.Address, start)
 				}
 			}
+			before := f.States(start)
 			a, err := f.Claim(start, Request{Among: places(c.among)}, c.tried)
 			if c.to < 0 {
 				require.ErrorIs(t, err, ErrNoneEligible)
@@ -226,8 +225,7 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 				assert.False(t, a.Panic)
 			}
 			for i, u := range us {
-				h := &f.members[u.Address].health
-				assert.Equal(t, i != 3 && i != c.to, h.until.Equal(start.AddDate(1, 0, 0)), "upstream %d", i)
+				assert.Equal(t, i != c.to || i == 3, before[i].Breaker == f.state(start, u.Address).Breaker, "upstream %d", i)
 			}
 		})
 	}
@@ -240,4 +238,14 @@ func TestSomeUpstreamsOfALargePool(t *testing.T) {
 		a := f.must(start, Request{Project: 7, Among: places([]string{u.Address})}, nil)
 		assert.Equal(t, u.Address, a.Address)
 	}
+}
+
+// reopen makes an upstream's breaker one whose first open time is over at now, and whose grown one is not.
+func (f *fixture) reopen(address string, now time.Time) {
+	b := &f.members[address].breaker
+	b.Refused(now.Add(-14 * time.Second))
+	_, ok := b.Enter(now.Add(-7*time.Second), false)
+	require.True(f.t, ok)
+	b.Refused(now.Add(-7 * time.Second))
+	require.True(f.t, b.ReadyEarly(now) && !b.Ready(now))
 }

@@ -35,19 +35,18 @@ type Ranked struct {
 // one that would be picked first. It changes nothing: ties are broken by random numbers of its own.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	rng := rand.New(rand.NewPCG(uint64(now.UnixNano()), r.Project))
-	heavy, n := p.Heavy(r), p.need(r.Project, r.Data, false)
-	n.heavy = heavy
-	c, err := p.eligible(now, r.Priority, n, r.Among, nil, rng)
-	if err != nil {
+	c := &candidates{}
+	p.need(&c.need, &r, false)
+	c.need.heavy = p.Heavy(r)
+	if err := p.eligible(now, c, r.Among, nil, rng); err != nil {
 		return nil, err
 	}
-	pick, costs := p.pick(c, rng)
-	costs = slices.Clone(costs)
+	pick := c.ask(p.cfg.Policy, &c.costs, rng)
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
 		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Heavy: c.members[i].Heavy, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}
-		if costs != nil {
-			ranked[i].Cost = &costs[i]
+		if len(c.costs) > 0 {
+			ranked[i].Cost = &c.costs[i]
 		}
 	}
 	if s := p.cfg.Shadow; s != nil {

@@ -23,7 +23,7 @@ func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, fa
 		project := 1 + rng.Uint64N(uint64(20*len(us)))
 		at := us[(int(project)+rng.IntN(1+int(project%2)))%len(us)].Address
 		a := f.must(start, Request{Project: project, Among: places([]string{at})}, nil)
-		a.Cache, a.idle = selection.Cached, true
+		a.Cache, a.run.idle = selection.Cached, true
 		took := 0.01 * math.Pow(1000, float64(project%17)/16) * rng.ExpFloat64()
 		if at == sick {
 			took *= factor
@@ -77,7 +77,7 @@ func TestHowSlow(t *testing.T) {
 		f.shut(us[1].Address, false)
 		f.shut(us[2].Address, false)
 	}
-	assert.InEpsilon(t, times, f.times(f.members[us[0].Address]), 0.1)
+	assert.InEpsilon(t, times, f.members[us[0].Address].slowness.times(f.norms.slownesses), 0.1)
 }
 
 // TestKeysThatComeOnce: a project that was seen comes again; of others, that is as likely as
@@ -128,11 +128,11 @@ func TestHowLongJobsTake(t *testing.T) {
 	assert.InDelta(t, 10+unsizedPrior, run(2, time.Second, nil), 2, "a project that is not known, with its fetch")
 	for range 20 {
 		run(3, 2*time.Second, waited(0))
-		f.members[f.set[0].Address].assumed.Drop(3)
+		f.members[f.set[0].Address].cached.assumed.Drop(3)
 		run(3, 7*time.Second, &Hint{Known: true})
 	}
 	assert.InDelta(t, 2, run(3, time.Second, nil), 0.5, "without a fetch")
-	f.members[f.set[0].Address].assumed.Drop(3)
+	f.members[f.set[0].Address].cached.assumed.Drop(3)
 	assert.InDelta(t, 2+5, run(3, time.Second, nil), 1.5, "with one")
 	run(3, 100*time.Second, waited(0))
 	assert.Less(t, run(3, time.Second, nil), 3.0, "one long job of many changes little")

@@ -4,8 +4,34 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/pkg/selection"
 )
+
+// loadIntervals is how long a report of load counts, in intervals between two reports: it outlives two polls in a row that
+// fail.
+const loadIntervals = 3
+
+// load is how loaded one upstream is, and which jobs it may take therefore.
+type load struct {
+	estimate
+	detector overload.Detector
+	level    overload.Level
+	shed     time.Time // until then it gets no job if another upstream may, because it refused one for load
+}
+
+// reason is what the load says against giving the upstream a job; nil is any job. fresh says that the last report counts.
+func (l *load) reason(now time.Time, job *selection.Job, fresh bool) Reason {
+	switch {
+	case fresh && l.level <= 0:
+		return Overloaded
+	case fresh && job != nil && !l.level.Admits(*job):
+		return NotAdmitted
+	case now.Before(l.shed):
+		return Shedding
+	}
+	return Eligible
+}
 
 // estimate is how many jobs are at one upstream: those that its last report
 // tells of, plus this sidecar's claims since then, less the ends of this
@@ -154,16 +180,29 @@ func (h *history) forget(at time.Time) {
 	h.n = len(h.latest)
 }
 
-// doubts is whether the load that an upstream reports is believed. It is not if reports tell of fewer than half of
-// this sidecar's jobs that were there without an answer since the report before: an upstream that always looks idle
-// would draw the jobs of all sidecars. Some may honestly be missing, such as those whose answers are under way.
-type doubts struct {
-	at      time.Time // the instant that the last compared report tells of
-	number  uint64    // of the last claim before it was compared
-	short   int       // reports in a row that told of too few
-	enough  int       // reports in a row that told of enough
-	doubted bool      // the load that it tells is not believed
+// stalledHigh is the number of stalled joblets with high priority; negative is unknown.
+func stalledHigh(stalled [selection.Priorities]float64, byPriority bool) float64 {
+	if !byPriority {
+		return -1
+	}
+	return stalled[selection.High]
 }
 
-// doubtedAfter is how many reports in a row change what is believed.
-const doubtedAfter = 2
+// counts are the counts of a hint. Where it does not tell both, they follow from the
+// utilization, or else the other stays as the last report has it.
+func (h *Hint) counts(last *estimate, cores float64) (running, stalled float64, ok bool) {
+	running, stalled = sum(h.Running), sum(h.Stalled)
+	all := h.Utilization * cores
+	switch {
+	case !(running < 0) && !(stalled < 0): // NaN is told, and not sane
+	case all >= 0:
+		running, stalled = min(all, cores), max(all-cores, 0)
+	case running < 0 && stalled < 0:
+		return 0, 0, false
+	case running < 0:
+		running = last.running
+	default:
+		stalled = last.stalled
+	}
+	return running, stalled, saneLoad([selection.Priorities]float64{running, stalled})
+}

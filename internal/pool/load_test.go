@@ -62,11 +62,11 @@ func TestEstimateAgainstHistory(t *testing.T) {
 				want--
 			}
 		}
-		if last.IsZero() || now.Sub(last) > 15*time.Second || f.set[0].doubts.doubted {
+		if last.IsZero() || now.Sub(last) > 15*time.Second || f.set[0].figures.doubts.doubted {
 			want, assigned = own, own
 		}
 		require.InDelta(t, math.Max(want, own), f.States(now)[0].Jobs, 1e-9)
-		require.InDelta(t, assigned, f.set[0].load.assigned(f.set[0].fresh(now, &f.cfg)), 1e-9)
+		require.InDelta(t, assigned, f.set[0].load.assigned(f.set[0].fresh(now, f.cfg.Interval)), 1e-9)
 	}
 }
 
@@ -324,5 +324,5 @@ func TestFull(t *testing.T) {
 	}
 	now := start.Add(2 * time.Second)
 	assert.False(t, f.Full(now))
-	assert.True(t, f.must(now, Request{Among: places([]string{us[0].Address}), Project: 1}, nil).idle)
+	assert.True(t, f.must(now, Request{Among: places([]string{us[0].Address}), Project: 1}, nil).run.idle)
 }

@@ -4,96 +4,105 @@ import (
 	"cmp"
 	"time"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/overload"
-	"example.org/pilotfish/internal/prompts"
-	"example.org/pilotfish/internal/recent"
 	"example.org/pilotfish/pkg/selection"
-)
-
-// How long what an upstream said of itself counts, in intervals between two
-// reports. Load outlives two polls in a row that fail. A cache listing outlives
-// it, because data does not leave a cache as fast as load changes.
-const (
-	loadIntervals    = 3
-	ListingIntervals = 4 * loadIntervals
 )
 
 // member is one upstream and all that is known of it. It lives while it is in
 // the set or has open assignments, and for as long after that as its breaker is remembered.
 type member struct {
 	Upstream
-	id    uint64
-	inSet bool
-	named uint64    // the number of the last set that named it
-	owes  bool      // it is in Pool.owing
-	since time.Time // when it came into the set, or left it
+	id uint64
+	membership
+	drained bool // by hand
 
-	health    health
-	suspicion suspicion
-	drained   bool // by hand
-	detector  overload.Detector
-	level     overload.Level
+	breaker    health.Breaker // is it alive?
+	suspicion  health.Suspicion
+	figures    figures // is what it reports credible?
+	load       load    // how loaded is it?
+	cached     cached  // what data is there?
+	unanswered unanswered
 
-	unanswered    map[uint64]*Assignment // assignments whose responses have not started, by number
-	awaited       map[uint64]int         // how many of them each project has
-	load          estimate
-	doubts        doubts
-	polled        time.Time // when the last report was taken, hints aside
-	reportedCores int       // 0 is unknown
-	coresBusy     float64   // negative is unknown
-	absurd        string    // what is wrong with the last report by itself; "" is nothing
-
-	cached CacheSet // nil is unknown
-	listed time.Time
-	// tooLong is why the last listing cannot be true beside those of the others; "" is nothing.
-	tooLong string
-	// assumed are the projects whose jobs were sent here and that no listing names yet, by the time of the claim. Where no
-	// listing ever confirms or refutes them, the earliest are forgotten.
-	assumed recent.Keys
-	prompts prompts.Server
-
-	rate     rate
 	latency  peakEWMA
 	slowness slowness
 }
 
-func newMember(u Upstream, cfg *Config) *member {
-	m := &member{
-		Upstream:   u,
-		id:         selection.UpstreamID(u.Address),
-		unanswered: map[uint64]*Assignment{}, awaited: map[uint64]int{},
+// membership is whether an upstream is in the set.
+type membership struct {
+	inSet bool
+	named uint64    // the number of the last set that named it
+	since time.Time // when it came into the set, or left it
+}
+
+// sent is a job that was sent to an upstream.
+type sent struct {
+	need
+	number uint64 // of the claim
+	waiter Waiter // the job, if it can be moved; else nil
+}
+
+// unanswered is the jobs at one upstream whose responses have not started.
+type unanswered struct {
+	jobs      map[uint64]*sent // by number
+	ofProject map[uint64]int   // how many of them each project has
+}
+
+func (u *unanswered) add(s *sent) {
+	u.jobs[s.number] = s
+	u.ofProject[s.project.id]++
+}
+
+func (u *unanswered) remove(s *sent) {
+	delete(u.jobs, s.number)
+	if u.ofProject[s.project.id]--; u.ofProject[s.project.id] == 0 {
+		delete(u.ofProject, s.project.id)
 	}
-	m.health.renew(cfg)
+}
+
+// upTo counts the jobs up to a claim's number.
+func (u *unanswered) upTo(number uint64) (n int) {
+	for of := range u.jobs {
+		if of <= number {
+			n++
+		}
+	}
+	return n
+}
+
+func newMember(u Upstream, breakers *health.Config) *member {
+	m := &member{
+		Upstream: u, id: selection.UpstreamID(u.Address),
+		suspicion:  health.Suspicion{Address: u.Address},
+		unanswered: unanswered{jobs: map[uint64]*sent{}, ofProject: map[uint64]int{}},
+	}
+	m.breaker.Init(breakers)
 	return m
 }
 
-// forget drops what a restarted upstream no longer is: its report, cache and pace. Its
+// joins drops what an upstream no longer is that joined the set or restarted: its report, cache and pace. Its
 // breaker stays: an upstream that keeps failing is not forgiven for registering again.
-func (m *member) forget(cfg *Config) {
+func (m *member) joins(now time.Time, detector overload.Detector) {
+	m.since, m.drained = now, false
+	m.suspicion.Joined()
+	m.breaker.ForgetReports()
 	m.load.reset()
-	m.doubts.short, m.doubts.enough, m.doubts.doubted = 0, 0, false
-	m.suspicion, m.health.others = suspicion{}, others{}
-	m.polled, m.reportedCores, m.absurd = time.Time{}, 0, ""
-	m.cached, m.listed, m.tooLong = nil, time.Time{}, ""
-	m.assumed = recent.Keys{}
-	m.prompts.Restarted()
-	m.detector, m.level = cfg.Detector(), 1
-	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
-	m.drained = false
+	m.load.detector, m.load.level = detector, 1
+	m.figures.forget()
+	m.cached.forget()
+	m.latency, m.slowness = peakEWMA{}, slowness{}
 }
 
-// await counts an assignment whose response has not started.
-func (m *member) await(a *Assignment) {
-	m.unanswered[a.number] = a
-	m.awaited[a.project.id]++
+// leaves takes that the upstream has left the set.
+func (m *member) leaves(now time.Time) {
+	m.inSet, m.since = false, now
+	m.suspicion.Left()
 }
 
-// awaitNoMore ends await.
-func (m *member) awaitNoMore(a *Assignment) {
-	delete(m.unanswered, a.number)
-	if m.awaited[a.project.id]--; m.awaited[a.project.id] == 0 {
-		delete(m.awaited, a.project.id)
-	}
+// gone reports whether nothing is worth remembering of an upstream that left: its last job has ended, and its breaker has
+// not opened for that long. An upstream whose breaker opened may come back to fail again.
+func (m *member) gone(now time.Time, remembered time.Duration) bool {
+	return !m.inSet && m.load.inFlight == 0 && (m.breaker.Trips() == 0 || now.Sub(m.since) >= remembered)
 }
 
 // rampUp is how long after an upstream has joined its weight grows, from leastRamp of it to all. So its projects come back
@@ -108,8 +117,8 @@ func (m *member) ramp(now time.Time) float64 {
 	return min(max(leastRamp, now.Sub(m.since).Seconds()/rampUp.Seconds()), 1)
 }
 
-// leaves is why an upstream takes no new jobs whatever its health, unless all leave; Eligible if it does.
-func (m *member) leaves(now time.Time) Reason {
+// leaving is why an upstream takes no new jobs whatever its health, unless all leave; Eligible if it does.
+func (m *member) leaving(now time.Time) Reason {
 	switch {
 	case !m.StopsAt.IsZero() && m.StopsAt.Sub(now) <= StopNotice:
 		return Stopping
@@ -123,25 +132,38 @@ func (m *member) leaves(now time.Time) Reason {
 
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.
-func (m *member) fresh(now time.Time, cfg *Config) bool {
-	return !m.doubts.doubted && now.Sub(m.load.at) <= loadIntervals*cfg.Interval
+func (m *member) fresh(now time.Time, interval time.Duration) bool {
+	return !m.figures.doubts.doubted && now.Sub(m.load.at) <= loadIntervals*interval
 }
 
-// toldCores is what the upstream reports, or else what discovery says; 0 is unknown.
-func (m *member) toldCores() int { return cmp.Or(m.reportedCores, m.Cores) }
-
-// lists reports whether a listing is recent enough to choose by.
-func (m *member) lists(now time.Time, cfg *Config) bool {
-	return m.cached != nil && now.Sub(m.listed) <= ListingIntervals*cfg.Interval
+// doubt takes in a report of so many jobs. claims is how many there were so far. A report that follows another at once
+// proves nothing: the jobs may be on their way.
+func (m *member) doubt(at time.Time, jobs float64, claims uint64, interval time.Duration) {
+	if d := &m.figures.doubts; at.Sub(d.at) >= interval/2 {
+		d.observe(at, jobs, m.unanswered.upTo(d.number))
+		d.number = claims
+	}
 }
 
-// has says what is known of a part here, by the listing if that counts.
-func (m *member) has(part uint64, listed bool) selection.Cache {
-	if listed && m.cached.Contains(part) {
-		return selection.Cached
+// cores is how many joblets run here at once.
+func (m *member) cores(n *norms) float64 {
+	return cmp.Or(float64(m.figures.plausibleCores(m.Cores, n)), m.load.cores(), unheardCores)
+}
+
+// reason is what health and load say against giving the upstream a job; nil is any job.
+func (m *member) reason(now time.Time, job *selection.Job, count rules, interval time.Duration) Reason {
+	switch {
+	case count.breakers && !m.breaker.Ready(now) && !(count.early && m.breaker.ReadyEarly(now)):
+		return Shut
+	case count.suspicion && m.suspicion.Shuns(now, m.load.inFlight):
+		return Suspect
 	}
-	if m.assumed.Has(part) {
-		return selection.AssumedCached
-	}
-	return selection.NotCached
+	return m.load.reason(now, job, m.load.level < 1 && m.fresh(now, interval))
+}
+
+// rules says which rules count. What falls on too many upstreams is more likely our fault, or the network's.
+type rules struct {
+	suspicion bool // not where more than half are suspect
+	breakers  bool // not where all are shut: that is panic mode
+	early     bool // a breaker is half open after its first open time, whatever that has grown to
 }

@@ -18,44 +18,42 @@ type Move struct {
 //
 // It looks at the jobs only after an upstream became suspect or reported.
 func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
-	if !p.heard {
-		return nil
-	}
-	p.heard = false
-	maps.DeleteFunc(p.suspects, func(m *member, _ struct{}) bool {
-		return m.suspicion.why == "" || !m.inSet || len(m.unanswered) == 0
-	})
-	if len(p.suspects) == 0 { // as nearly always: collecting none allocates, and each job ends here
-		return nil
-	}
-	for _, m := range slices.SortedFunc(maps.Keys(p.suspects), byAddress) {
-		if m.suspicion.why != "" && m.suspicion.failed > 0 {
+	for _, address := range p.watch.Suspects(p.stuck) {
+		if m := p.members[address]; m.suspicion.ReportsFail() {
 			moves = p.evacuate(now, m, may, moves)
 		}
 	}
 	return moves
 }
 
+// stuck reports whether jobs wait at a suspect.
+func (p *Pool) stuck(address string) bool {
+	m := p.members[address]
+	return m != nil && m.inSet && m.suspicion.Why() != "" && len(m.unanswered.jobs) > 0
+}
+
 // evacuate moves the jobs of a suspect to upstreams that are not, in the order of their claims.
 func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
-	for _, number := range slices.Sorted(maps.Keys(m.unanswered)) {
-		a := m.unanswered[number]
+	c := &p.memory
+	for _, number := range slices.Sorted(maps.Keys(m.unanswered.jobs)) {
+		a := m.unanswered.jobs[number]
 		if a.waiter == nil {
 			continue
 		}
-		c, err := p.eligible(now, a.priority, &a.need, nil, a.waiter.Tried(), p.cfg.Rand)
+		a.need.clone(&c.need)
+		err := p.eligible(now, c, nil, a.waiter.Tried(), p.cfg.Rand)
 		if err != nil || c.reason >= Suspect || c.count != (rules{suspicion: true, breakers: true}) {
 			return moves
 		}
 		if !may(a.waiter) {
 			continue
 		}
-		i, costs := p.pick(c, p.cfg.Rand)
-		entered, ok := c.members[i].health.enter(now, false)
+		i := c.ask(p.cfg.Policy, &c.costs, p.cfg.Rand)
+		entered, ok := c.members[i].breaker.Enter(now, false)
 		if !ok {
 			continue
 		}
-		moves = append(moves, Move{Job: a.waiter, To: p.assign(now, a.waiter, c, i, costs, entered)})
+		moves = append(moves, Move{Job: a.waiter, To: p.assign(now, a.waiter, c, i, entered)})
 		a.waiter = nil // it is not moved twice
 	}
 	return moves

@@ -57,12 +57,10 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 		picked, err := f.Claim(start, Request{Project: project + 1}, nil)
 		require.NoError(t, err)
 		picked.Done(start, Answered)
-		c := &candidates{
-			job:  selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)},
-			need: f.need(project+1, nil, true),
-		}
+		c := &candidates{job: selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)}}
+		f.need(&c.need, &Request{Project: project + 1}, true)
 		f.look(start, c, f.set, nil, f.rules(start, f.set, false))
-		i, _ := f.pick(c, f.cfg.Rand)
+		i := c.ask(f.cfg.Policy, &c.costs, f.cfg.Rand)
 		best := c.members[i].Address
 		if best == picked.Address {
 			same++
@@ -75,7 +73,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 func TestNearIsNotAPrison(t *testing.T) {
 	const n, project = 200, 5
 	nearest := func(f *fixture) (addresses []string) {
-		for _, m := range f.nearby(f.projects.state(project, true)) {
+		for _, m := range f.nearby(nil, f.projects.state(project, true)) {
 			addresses = append(addresses, m.Address)
 		}
 		return addresses
@@ -123,7 +121,7 @@ func TestNearIsInOrder(t *testing.T) {
 			slices.SortFunc(inOrder, func(a, b *member) int {
 				return cmp.Compare(selection.Rendezvous(project+1, b.id, b.Weight), selection.Rendezvous(project+1, a.id, a.Weight))
 			})
-			require.Equal(t, inOrder[:near], f.nearby(f.projects.state(project+1, true)))
+			require.Equal(t, inOrder[:near], f.nearby(nil, f.projects.state(project+1, true)))
 		}
 	}
 }

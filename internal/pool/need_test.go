@@ -57,21 +57,22 @@ func TestWhatUpstreamsHold(t *testing.T) {
 			a, err := f.Claim(now, r, nil)
 			require.NoError(t, err)
 			assert.Equal(t, r.Data.Parts[placed].Key, a.project.id, "%v is placed by block %d", blocks, placed)
-			n := f.need(r.Project, r.Data, false)
+			var n need
+			f.need(&n, &r, false)
 			had := 0
 			for _, m := range f.set {
 				held := 0
 				for held < len(blocks) && (read[m.Address][upTo(held)] || m == a.member) {
 					held++
 				}
-				cache, warm, _ := f.holds(now, m, n)
-				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), warm, 1e-9)
-				require.Equal(t, held > placed, cache == selection.AssumedCached)
+				found := m.cached.holds(now, &n, f.cfg.Interval)
+				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), found.warm, 1e-9)
+				require.Equal(t, held > placed, found.cache == selection.AssumedCached)
 				if m == a.member {
 					for had < len(blocks) && read[m.Address][upTo(had)] {
 						had++
 					}
-					require.InDelta(t, 0.95*float64(had)/float64(len(blocks)), a.warm, 1e-9)
+					require.InDelta(t, 0.95*float64(had)/float64(len(blocks)), a.found.warm, 1e-9)
 				}
 			}
 			switch o := []Outcome{Answered, NotStarted, Refused}[rng.IntN(3)]; o {
@@ -107,21 +108,23 @@ func TestSets(t *testing.T) {
 		return r
 	}
 	warm := func(r Request) (shares []float64, placed uint64) {
-		n := f.need(r.Project, r.Data, true)
-		c, err := f.eligible(start, selection.Low, n, nil, nil, f.cfg.Rand)
-		require.NoError(t, err)
+		c := &candidates{}
+		f.need(&c.need, &r, true)
+		require.NoError(t, f.eligible(start, c, nil, nil, f.cfg.Rand))
 		for _, v := range c.views {
 			shares = append(shares, v.Warm)
 		}
-		return shares, n.project.id
+		return shares, c.need.project.id
 	}
 	f.Listing(start, us[0].Address, sized{5: 9e6, 6: 1e6})
 	f.Listing(start, us[1].Address, sized{7: 10e6})
 	shares, placed := warm(set(5, 6, 7))
 	assert.InDeltaSlice(t, []float64{0.5, 0.5}, shares, 1e-9, "by size")
 	assert.Equal(t, uint64(5), placed, "the first places it")
-	n := f.need(99, set(5, 6, 7).Data, false)
-	assert.InDelta(t, f.fetches.expected(9e6), f.fetch(n), 1e-9, "its price is that of the first")
+	var n need
+	r := set(5, 6, 7)
+	f.need(&n, &r, false)
+	assert.InDelta(t, f.fetches.expected(9e6), f.fetch(&n), 1e-9, "its price is that of the first")
 	shares, _ = warm(set(5, 6, 7, 8))
 	assert.InDeltaSlice(t, []float64{0.5, 0.25}, shares, 1e-9, "by number")
 
@@ -151,7 +154,7 @@ func BenchmarkParts(b *testing.B) {
 				for _, u := range us {
 					f.Report(start, u.Address, report(start, 3, 0))
 					half := f.prompts.Prompt(r.Data.Parts[:(blocks+1)/2])
-					f.members[u.Address].prompts.Send(start, f.prompts, half).Ended()
+					f.members[u.Address].cached.prompts.Send(start, f.prompts, half).Ended()
 				}
 				if blocks == 1 {
 					r.Data = nil

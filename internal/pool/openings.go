@@ -19,22 +19,22 @@ type Openings struct {
 
 // Openings looks at every upstream, and changes nothing.
 func (p *Pool) Openings(now time.Time) *Openings {
-	o, count := &Openings{hour: uint64(now.Unix() / 3600), unsure: p.mixed}, p.rules(now, p.set, false)
+	o, count := &Openings{hour: uint64(now.Unix() / 3600), unsure: p.counted.mixed}, p.rules(now, p.set, false)
 	for _, m := range p.set {
 		if p.routingReason(now, m, nil, false) != Eligible {
 			continue
 		}
-		switch p.healthReason(now, m, nil, count) {
+		switch m.reason(now, nil, count, p.cfg.Interval) {
 		case Eligible, Shedding:
 			level := overload.Level(1)
-			if m.fresh(now, &p.cfg) {
-				level = m.level
+			if m.fresh(now, p.cfg.Interval) {
+				level = m.load.level
 			}
 			o.members, o.levels, o.best = append(o.members, m), append(o.levels, level), max(o.best, level)
 		case Suspect:
 			o.unsure = true
 		case Shut:
-			o.unsure = o.unsure || m.health.readyEarly(now)
+			o.unsure = o.unsure || m.breaker.ReadyEarly(now)
 		}
 	}
 	return o

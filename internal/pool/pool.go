@@ -24,78 +24,25 @@
 package pool
 
 import (
-	"slices"
-	"time"
-
-	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/prompts"
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/health"
 )
 
 // Pool is the upstreams and their live state.
 type Pool struct {
-	cfg     Config
+	cfg      Config
+	breakers health.Config
+	heavy    map[uint64]bool // projects whose jobs are heavy
+
 	members map[string]*member // by address, including those that left and are not forgotten
 	set     []*member          // the current set, sorted by address
-	fetches *fetchModel        // how long projects' data takes to fetch
-	answers average            // how long an answer takes to begin where it is cached
-	lengths average            // how long a job takes once it runs
-	prompts *prompts.Model     // what was learned from prompts
-	once    average            // of jobs whose project had not been seen
+	sets    uint64             // counts the sets
+	counted takers
 
-	projects projectStates
-	sets     uint64 // counts the sets
-
-	number   uint64 // claims so far
+	learned
+	norms    norms
+	watch    health.Watch
 	inFlight int
-	counted  [2]takers // of ordinary and of heavy jobs
-	mixed    bool      // some upstreams are for heavy jobs, and some are not
-
-	heavyProjects map[uint64]bool
-	ask           []string // upstreams that should report at once
-	heard         bool     // something, since jobs were last reconsidered
-
-	suspects map[*member]struct{} // those with jobs that are suspect; some no longer are
-	owing    []*member            // all that owe responses; some no longer do
-
-	mostCores, mostPace float64   // what is believed of an upstream, by those of all
-	uncompared          int       // reports since
-	slownesses          []float64 // the parts of all upstreams that have enough answers, sorted
-	untimed             int       // answers since
-	service             float64   // how long a core takes for a job, in the median, in seconds; 0 is unknown
-
-	near   []*member        // of the last claim, used again by the next
-	best   []placed         // likewise
-	memory candidates       // the same
-	costs  []selection.Cost // the same
-	shadow []selection.Cost // the same, of the shadow
-	needs  need             // the same
-	one    [1]intake.Part   // the same
-	parts  []intake.Part    // the same
-}
-
-// candidates are the upstreams that a job may go to, and what a policy sees of it and of them.
-type candidates struct {
-	job     selection.Job
-	need    *need
-	members []*member
-	views   []selection.View // of the members, in their order
-	reason  Reason           // the least there is against an upstream, those of the members
-	reasons []Reason         // of all that were looked at
-	count   rules
-}
-
-// rules says which rules count. What falls on too many upstreams is more likely our fault, or the network's.
-type rules struct {
-	suspicion bool // not where more than half are suspect
-	breakers  bool // not where all are shut: that is panic mode
-	early     bool // a breaker is half open after its first open time, whatever that has grown to
-}
-
-// remove takes out candidate i.
-func (c *candidates) remove(i int) {
-	c.members = slices.Delete(c.members, i, i+1)
-	c.views = slices.Delete(c.views, i, i+1)
+	memory   candidates // of the last claim, used again by the next
 }
 
 // New returns an empty pool.
@@ -104,15 +51,11 @@ func New(cfg Config) (*Pool, error) {
 		return nil, err
 	}
 	return &Pool{
-		cfg:     cfg,
-		members: make(map[string]*member), suspects: make(map[*member]struct{}),
-		fetches: newFetchModel(),
-		prompts: prompts.NewModel(),
-		answers: average{mean: logOf(answerPrior), n: 1},
-		lengths: average{mean: logOf(answerPrior), n: 1},
-		once:    average{mean: 0.5, n: 10},
-
-		projects: newProjectStates(learnedProjects), heavyProjects: cfg.Heavy.keys(),
+		cfg:      cfg,
+		breakers: health.Config{Settings: cfg.Breaker, Gate: cfg.Gate, Rand: cfg.Rand},
+		heavy:    cfg.Heavy.keys(),
+		members:  make(map[string]*member),
+		learned:  newLearned(),
 	}, nil
 }
 
@@ -127,28 +70,10 @@ func (p *Pool) SetSettings(s Settings) {
 		s.Detector = p.cfg.Detector
 	} else {
 		for _, m := range p.members {
-			m.detector, m.level = s.Detector(), 1
+			m.load.detector, m.load.level = s.Detector(), 1
 		}
 	}
-	p.cfg.Settings, p.heavyProjects = s, s.Heavy.keys()
-}
-
-// fetch is how long it is expected to take to fetch what a job needs, in seconds; of a set, the part that places it, as
-// if that were all. The rest only tells where there is more of the set: jobs of other sets share it, and with all of it
-// as the price jobs wait where they should go elsewhere.
-func (p *Pool) fetch(n *need) float64 {
-	if n.prompt != nil {
-		return p.prompts.ReadTime(n.prompt)
-	}
-	return p.fetches.expected(n.project.size())
-}
-
-// forgetIfGone forgets an upstream that left once its last job has ended, and its breaker has
-// not opened for openMax: it may come back to fail again.
-func (p *Pool) forgetIfGone(now time.Time, m *member) {
-	if !m.inSet && m.load.inFlight == 0 && (m.health.trips == 0 || now.Sub(m.since) >= p.cfg.Breaker.openMax()) {
-		delete(p.members, m.Address)
-	}
+	p.cfg.Settings, p.breakers.Settings, p.heavy = s, s.Breaker, s.Heavy.keys()
 }
 
 // InFlight is the number of open assignments.
@@ -159,3 +84,7 @@ func (p *Pool) Open(project uint64) int { return p.projects.find(project).open }
 
 // Len is the number of upstreams in the set.
 func (p *Pool) Len() int { return len(p.set) }
+
+// Poll returns the addresses of the upstreams that should report at once, each once: they owe responses for longer than is
+// usual.
+func (p *Pool) Poll() []string { return p.watch.Poll() }

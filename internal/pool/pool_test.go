@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/recent"
@@ -19,45 +21,22 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// testGate is a breaker as Gate says it, without a clock.
+// testGate is a gate that can be full: then it refuses, whatever its state.
 type testGate struct {
-	trips      func(int) bool
-	row, epoch int
-	open, half bool
-	full       bool // it refuses, whatever its state
+	health.Gate
+	full bool
 }
 
 func (g *testGate) allow() (func(error), error) {
-	if g.full || g.half {
-		return nil, errFailed
+	if g.full {
+		return nil, assert.AnError
 	}
-	if g.open {
-		g.open, g.half = false, true
-		g.epoch++
-	}
-	epoch := g.epoch
-	return func(err error) {
-		if epoch != g.epoch {
-			return
-		}
-		switch {
-		case err == nil && g.half:
-			g.half = false
-			g.epoch++
-		case err != nil && (g.half || g.trips(g.row+1)):
-			g.open, g.half = true, false
-			g.epoch++
-		case err != nil:
-			g.row++
-			return
-		}
-		g.row = 0
-	}, nil
+	return g.Gate()
 }
 
 // cache says what is known of a project's data at m.
 func (f *fixture) cache(m *member, project uint64, now time.Time) selection.Cache {
-	return m.has(project, m.lists(now, &f.cfg))
+	return m.cached.has(project, m.cached.counts(now, f.cfg.Interval))
 }
 
 // projects is a CacheSet over a map.
@@ -110,9 +89,9 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	require.NoError(t, err)
 	f := &fixture{t: t}
 	f.Pool, err = New(Config{
-		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second, Breaker: DefaultBreaker()},
-		Gate: func(trips func(int) bool) Gate {
-			f.gates = append(f.gates, &testGate{trips: trips})
+		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
+		Gate: func(trips func(int) bool) health.Gate {
+			f.gates = append(f.gates, &testGate{Gate: breaker.NewSimulated(trips)})
 			return f.gates[len(f.gates)-1].allow
 		},
 		Rand: rand.New(rand.NewPCG(1, 2)),
@@ -128,19 +107,23 @@ func answer(a *Assignment, now time.Time) {
 	a.Done(now, Answered)
 }
 
-// shut opens the breaker of an upstream for a year, or closes it.
+// shut opens the breaker of an upstream for about a year, or closes it.
 func (f *fixture) shut(address string, on bool) {
-	h := &f.members[address].health
-	h.turn(start, on, "a test says so")
-	if h.until = (time.Time{}); on {
-		h.until = start.AddDate(1, 0, 0)
-		h.soonest = h.until
+	b := &f.members[address].breaker
+	if b.Status(start).State != health.Closed {
+		b.Refused(start)
+	}
+	if b.Reached(start); on {
+		f.breakers.Open = 365 * 24 * time.Hour
+		b.Refused(start)
+		f.breakers.Open = f.cfg.Breaker.Open
 	}
 }
 
-// isShut reports whether the breaker of an upstream lets no job through.
+// isShut reports whether the breaker of an upstream lets no job through, even one that finds no other upstream.
 func (f *fixture) isShut(now time.Time, address string) bool {
-	return !f.members[address].health.ready(now)
+	b := &f.members[address].breaker
+	return !b.Ready(now) && !b.ReadyEarly(now)
 }
 
 func upstreams(n int) []Upstream {
@@ -192,7 +175,6 @@ func TestRandomHistories(t *testing.T) {
 				}
 				wasShut := map[string]bool{}
 				for address := range in {
-					f.members[address].health.hasten() // as a claim does that finds nobody
 					wasShut[address] = f.isShut(now, address)
 				}
 				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Heavy: heavy, Among: places(among), Fallbacks: rng.IntN(4)}, tried)
@@ -247,16 +229,16 @@ func TestRandomHistories(t *testing.T) {
 			}
 			want, ofProject := map[string]int{}, map[uint64]int{}
 			for _, l := range open {
-				require.Same(t, l, f.members[l.Address].unanswered[l.number])
+				require.Same(t, &l.sent, f.members[l.Address].unanswered.jobs[l.number])
 				want[l.Address]++
 				ofProject[l.project.id]++
 			}
 			for _, m := range f.members {
 				awaited := 0
-				for _, n := range m.awaited {
+				for _, n := range m.unanswered.ofProject {
 					awaited += n
 				}
-				require.Equal(t, len(m.unanswered), awaited)
+				require.Equal(t, len(m.unanswered.jobs), awaited)
 			}
 			for project := range uint64(20) {
 				require.Equal(t, ofProject[project], f.Open(project), "open jobs of project %d", project)
@@ -277,18 +259,21 @@ func TestRestartForgetsTheCache(t *testing.T) {
 	f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
 	require.Equal(t, 1, f.States(start)[0].Cached)
 	m := f.set[0]
-	m.suspicion.why, m.health.others.known, m.absurd, m.tooLong, m.level = "a", true, "b", "c", 0
-	m.rate.done, m.latency.value, m.slowness.part, m.doubts.short, m.doubts.enough = 1, 1, 1, 1, 1
-	m.assumed.Put(7, start)
+	m.figures = figures{cores: 9, rate: rate{done: 1}, absurd: "absurd", doubts: doubts{short: 1, enough: 2, doubted: true}}
+	m.cached.tooLong, m.load.level, m.latency.value, m.slowness.part = "too long", 0, 1, 1
+	m.cached.assumed.Put(7, start)
+	f.ReportFailed(start.Add(2*time.Second), us[0].Address, errSilent)
 	block := f.prompts.Prompt(chain(1).Data.Parts)
-	m.prompts.Send(start, f.prompts, block).Answered()
+	m.cached.prompts.Send(start, f.prompts, block).Answered()
 	us[0].StartedAt = start.Add(time.Minute)
 	f.Set(start.Add(time.Minute), us)
 	assert.Zero(t, f.States(start)[0].Cached)
-	assert.Equal(t, []any{suspicion{}, others{}, rate{}, peakEWMA{}, slowness{}, recent.Keys{}}, []any{m.suspicion, m.health.others, m.rate, m.latency, m.slowness, m.assumed})
-	assert.Equal(t, []any{"", "", 0, 0, 0, 1.0}, []any{m.absurd, m.tooLong, m.reportedCores, m.doubts.short, m.doubts.enough, float64(m.level)})
-	assert.True(t, m.polled.IsZero() && m.listed.IsZero() && m.load.at.IsZero())
-	assert.Zero(t, m.prompts.Hit(start, block))
+	assert.Equal(t, figures{}, m.figures)
+	assert.Equal(t, []any{peakEWMA{}, slowness{}, 1.0}, []any{m.latency, m.slowness, float64(m.load.level)})
+	assert.Equal(t, []any{"", recent.Keys{}}, []any{m.cached.tooLong, m.cached.assumed})
+	assert.Equal(t, health.Suspicion{Address: us[0].Address}, m.suspicion)
+	assert.True(t, m.cached.at.IsZero() && m.load.at.IsZero())
+	assert.Zero(t, m.cached.prompts.Hit(start, block))
 }
 
 // Other settings hold from now on. What detectors have seen stays if they are not named.
@@ -296,7 +281,7 @@ func TestOtherSettings(t *testing.T) {
 	f, u, w := newFixture(t, "random", 1), upstreams(1)[0], &witness{}
 	f.Report(start, u.Address, report(start, 0, 1000))
 	require.Zero(t, f.state(start, u.Address).Level)
-	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Breaker: DefaultBreaker()})
+	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Breaker: health.Default()})
 	s := f.state(start.Add(3*time.Minute), u.Address)
 	assert.Zero(t, s.Level)
 	assert.True(t, s.ReportFresh, "the new interval counts")
@@ -353,7 +338,7 @@ func TestQuestionsChangeNothing(t *testing.T) {
 				case event == 0:
 					f.Checked(now, address, assert.AnError)
 				case event == 1:
-					f.ReportFailed(now, address, ErrNoResponse)
+					f.ReportFailed(now, address, health.ErrNoResponse)
 				case event < 6:
 					f.Report(now, address, load)
 				case event < 12 && end < len(open[i]):

@@ -15,7 +15,7 @@ import (
 func TestPromptsAreReadOneAtATime(t *testing.T) {
 	f, us := newFixture(t, "expected", 2), upstreams(2)
 	each := f.prompts.ReadTime(f.prompts.Prompt(chain(1).Data.Parts))
-	at := func(now time.Time, address string) float64 { return f.members[address].prompts.Wait(now) }
+	at := func(now time.Time, address string) float64 { return f.members[address].cached.prompts.Wait(now) }
 	claim := func(now time.Time, r Request) *Assignment { return f.must(now, r, nil) }
 	for _, u := range us {
 		f.Report(start, u.Address, report(start, 0, 0))
@@ -30,7 +30,9 @@ func TestPromptsAreReadOneAtATime(t *testing.T) {
 	assert.InDelta(t, (2+8-1.9)*each, at(start, other.Address), 1e-9)
 	mean := (4 + 2 + 8 - 1.9) / 3
 	assert.InDelta(t, 2/mean/3, f.prompts.QueuedBehind(), 1e-9, "two blocks were read before one of three jobs")
-	c, err := f.eligible(start, selection.Low, f.need(1, chain(1).Data, false), nil, nil, f.cfg.Rand)
+	c, read := &candidates{}, chain(1)
+	f.need(&c.need, &read, false)
+	err := f.eligible(start, c, nil, nil, f.cfg.Rand)
 	require.NoError(t, err)
 	assert.True(t, c.job.Prompt)
 	assert.Equal(t, f.prompts.QueuedBehind(), c.job.QueuedBehind)

@@ -1,14 +1,11 @@
 package pool
 
 import (
-	"errors"
-	"fmt"
-	"math"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/prompts"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Report takes what an upstream says of itself into account. A report that is
@@ -18,125 +15,77 @@ import (
 // report counts.
 func (p *Pool) Report(now time.Time, address string, r Report) {
 	m, ok := p.members[address]
-	if !ok || !m.inSet || !r.At.After(m.polled) {
+	if !ok || !m.inSet || !r.At.After(m.suspicion.LastReport()) {
 		return
 	}
-	m.polled, p.heard = r.At, true
+	f := &m.figures
 	r, known, wrong := r.sane()
-	m.absurd = wrong
-	m.suspicion.why, m.suspicion.failed, m.suspicion.dead = "", 0, false
-	m.health.reached(now, &p.cfg)
-	m.health.hear(now, r, &p.cfg)
+	f.absurd = wrong
+	p.watch.Reported(r.At, &m.suspicion)
+	m.breaker.Reached(now)
+	m.breaker.Reported(now, r.Completed, r.Failed)
 	if known || r.CoresBusy >= 0 {
-		m.observeRate(r)
+		f.observeRate(r)
 	}
-	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy
+	f.cores, f.busy = r.Cores, r.CoresBusy
 	if r.Cached != nil {
 		p.list(m, r.At, r.Cached)
 	}
 	if known {
 		running, stalled := sum(r.Running), sum(r.Stalled)
-		m.level = m.detector(overload.Sample{Stalled: stalled, Wait: r.Wait})
-		p.doubt(m, r.At, running+stalled)
-		m.prompts.Report(p.prompts, prompts.Report{
+		m.load.level = m.load.detector(overload.Sample{Stalled: stalled, Wait: r.Wait})
+		m.doubt(r.At, running+stalled, p.watch.Claims(), p.cfg.Interval)
+		m.cached.prompts.Report(p.prompts, prompts.Report{
 			At: r.At, Running: running, Waiting: stalled, Started: r.Begun, Completed: r.Completed, Read: r.Read,
 		})
 		if !m.load.at.After(r.At) {
 			m.load.adopt(r.At, running, stalled, stalledHigh(r.Stalled, r.ByPriority), r.CoresBusy)
 		}
 	}
-	if p.uncompared++; p.uncompared*comparedTogether >= len(p.set) {
+	if p.norms.uncompared++; p.norms.uncompared*comparedTogether >= len(p.set) {
 		p.compare()
 	}
 }
 
-// doubt takes in a report of so many jobs at m. One that follows another at once proves
-// nothing: the jobs may be on their way.
-func (p *Pool) doubt(m *member, at time.Time, jobs float64) {
-	d, older := &m.doubts, 0
-	if at.Sub(d.at) < p.cfg.Interval/2 {
-		return
-	}
-	for number := range m.unanswered {
-		if number <= d.number {
-			older++
-		}
-	}
-	switch {
-	case 2*jobs < float64(older):
-		d.short, d.enough = d.short+1, 0
-	case older > 0:
-		d.short, d.enough = 0, d.enough+1
-	}
-	if d.short >= doubtedAfter {
-		d.doubted = true
-	}
-	if d.enough >= doubtedAfter {
-		d.doubted = false
-	}
-	d.at, d.number = at, p.number
-}
-
-// ReportFailed takes into account that an upstream's report could not be fetched
-// or read. After two in a row it is suspect, unless an answer to a job has begun
-// meanwhile. An upstream that has never reported is judged by its answers alone.
+// ReportFailed takes into account that an upstream's report could not be fetched or read.
 func (p *Pool) ReportFailed(now time.Time, address string, why error) {
-	m, ok := p.members[address]
-	if !ok || !m.inSet || m.polled.IsZero() {
-		return
+	if m, ok := p.members[address]; ok && m.inSet {
+		p.watch.ReportFailed(now, &m.suspicion, why, p.cfg.Interval)
 	}
-	p.heard = true
-	s := &m.suspicion
-	s.dead = errors.Is(why, ErrNoResponse)
-	if s.failed++; s.failed == 1 {
-		s.firstFailed = now
-	}
-	if s.failed >= failedInARow && s.answered.Before(s.firstFailed) {
-		p.suspect(now, m, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, rootOf(why)))
-		return
-	}
-	p.weigh(now, m)
 }
 
 // Checked takes a health check of an upstream into account; why is nil if it passed.
 func (p *Pool) Checked(now time.Time, address string, why error) {
 	if m, ok := p.members[address]; ok && m.inSet {
-		m.health.checked(now, why, &p.cfg)
+		m.breaker.Checked(now, p.cfg.Interval, why)
 	}
 }
 
 // Listing takes the cache of an upstream, as it was at an instant, into
 // account, where it does not come with a report. One that is not newer than
 // the one before, or from an upstream that has left, is dropped.
-func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
-	if m, ok := p.members[address]; ok && m.inSet && at.After(m.listed) {
-		p.list(m, at, cached)
+func (p *Pool) Listing(at time.Time, address string, listing CacheSet) {
+	if m, ok := p.members[address]; ok && m.inSet && at.After(m.cached.at) {
+		p.list(m, at, listing)
 	}
 }
 
-// list takes a cache listing, unless it is too long to be true beside those of the others, and drops the assumptions
-// that it confirms. It drops as well those that it refutes: a project that it does not name although it was made two
-// fetch times after the claim.
-func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
-	if n := cached.Len(); n > manyListed && p.tooLong(m, n) {
-		m.tooLong = fmt.Sprintf("%d cached projects, more than %d times as many as others", n, maxTimes)
-		return
-	}
-	m.cached, m.listed, m.tooLong = cached, at, ""
-	m.assumed.DropFunc(at, func(part uint64, since time.Duration) bool {
-		return cached.Contains(part) || since > seconds(2*p.fetches.expected(p.projects.find(part).size()))
-	})
-}
-
-// tooLong reports whether a listing of n projects at m is too long to be true beside those of the others.
-func (p *Pool) tooLong(m *member, n int) bool {
-	most := 0
-	for _, other := range p.set {
-		if other != m && other.cached != nil {
-			most = max(most, other.cached.Len())
+// list takes a cache listing, unless it is too long to be true beside those of the others.
+func (p *Pool) list(m *member, at time.Time, listing CacheSet) {
+	if n := listing.Len(); n > manyListed {
+		most := 0
+		for _, other := range p.set {
+			if other != m {
+				most = max(most, other.cached.len())
+			}
+		}
+		if m.cached.tooLong = longListing(n, most); m.cached.tooLong != "" {
+			return
 		}
 	}
-	return most > 0 && n/maxTimes > most
+	m.cached.replace(at, listing, func(project uint64) float64 {
+		return p.fetches.expected(p.projects.find(project).size())
+	})
 }
 
 // hint takes the load on a response into account: a report that says less, and
@@ -146,59 +95,32 @@ func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 	if m.load.at.IsZero() && !alone || !h.At.After(m.load.at) {
 		return
 	}
-	if running, stalled, ok := h.counts(&m.load, p.cores(m)); ok {
+	if running, stalled, ok := h.counts(&m.load.estimate, m.cores(&p.norms)); ok {
 		m.load.adopt(h.At, running, stalled, stalledHigh(h.Stalled, h.ByPriority), -1)
 	}
 }
 
-// stalledHigh is the number of stalled joblets with high priority; negative is unknown.
-func stalledHigh(stalled [selection.Priorities]float64, byPriority bool) float64 {
-	if !byPriority {
-		return -1
-	}
-	return stalled[selection.High]
-}
-
-// counts are the counts of a hint. Where it does not tell both, they follow from the
-// utilization, or else the other stays as the last report has it.
-func (h *Hint) counts(last *estimate, cores float64) (running, stalled float64, ok bool) {
-	running, stalled = sum(h.Running), sum(h.Stalled)
-	all := h.Utilization * cores
-	switch {
-	case !(running < 0) && !(stalled < 0): // NaN is told, and not sane
-	case all >= 0:
-		running, stalled = min(all, cores), max(all-cores, 0)
-	case running < 0 && stalled < 0:
-		return 0, 0, false
-	case running < 0:
-		running = last.running
-	default:
-		stalled = last.stalled
-	}
-	return running, stalled, saneLoad([selection.Priorities]float64{running, stalled})
-}
-
-// observeRate compares the counters of two reports. Jobs that failed do not count:
-// who fails at once is not quick.
-func (m *member) observeRate(r Report) {
-	if r.Completed < 0 {
-		return
-	}
-	busy := r.CoresBusy
-	if busy < 0 {
-		busy = sum(r.Running)
-		if r.Cores > 0 {
-			busy = math.Min(busy, float64(r.Cores))
+// compareTimes takes in how long an answer at m took to begin, the wait aside, beside what is usual for its project.
+func (p *Pool) compareTimes(m *member, usual *average, took time.Duration) {
+	m.slowness.observe(took, usual)
+	n := &p.norms
+	if n.untimed++; n.untimed*comparedTogether >= len(p.set) {
+		n.untimed, n.slownesses = 0, n.slownesses[:0]
+		for _, other := range p.set {
+			if other.slowness.answers >= enoughAnswers {
+				n.slownesses = append(n.slownesses, other.slowness.part)
+			}
 		}
+		slices.Sort(n.slownesses)
 	}
-	m.rate.observe(r.At, r.Completed-max(0, r.Failed), busy)
+	m.slowness.judge(n.slownesses)
 }
 
 // Changed takes what an upstream's events report of its cache of prompts.
 func (p *Pool) Changed(now time.Time, address string, changes []prompts.Change) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		for _, c := range changes {
-			m.prompts.Apply(now, c)
+			m.cached.prompts.Apply(now, c)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestReportCountsBesideAFresherHint(t *testing.T) {
 	s := f.States(now)[0]
 	assert.Equal(t, []float64{3, 0}, []float64{s.Running, s.Stalled}, "the hint's load is fresher")
 	assert.Zero(t, s.ReportAge)
-	assert.Equal(t, 8.0, f.cores(f.members[address]))
+	assert.Equal(t, 8.0, f.members[address].cores(&f.norms))
 	assert.Equal(t, 1, s.Cached)
 	assert.Zero(t, s.Level, "the detector sees each report")
 

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		}
 		m := p.members[u.Address]
 		if m == nil {
-			m = newMember(u, &p.cfg)
+			m = newMember(u, &p.breakers)
 			p.members[u.Address] = m
 		} else if m.named == p.sets {
 			continue // named twice
@@ -29,21 +30,18 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			joined = append(joined, u.Address)
 		}
 		if joins || !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() { // or it restarted in place
-			m.forget(&p.cfg)
-			m.since = now
+			m.joins(now, p.cfg.Detector())
 		}
 		m.Upstream, m.inSet, m.named = u, true, p.sets
 		p.set = append(p.set, m)
 	}
-	p.counted = [2]takers{}
-	heavy := func(m *member) bool { return m.Heavy }
-	p.mixed = slices.ContainsFunc(p.set, heavy) && slices.ContainsFunc(p.set, func(m *member) bool { return !m.Heavy })
+	p.counted.changed(p.set)
 	slices.SortFunc(p.set, byAddress)
 	p.compare()
 	for _, m := range before {
 		if m.named != p.sets {
 			left = append(left, m.Address)
-			m.inSet, m.since = false, now
+			m.leaves(now)
 		}
 	}
 	for _, m := range p.members {
@@ -60,46 +58,32 @@ func (p *Pool) Drain(address string, on bool) bool {
 		return false
 	}
 	m.drained = on
-	p.counted = [2]takers{}
+	p.counted.forget()
 	return true
 }
 
-// takers is how many upstreams take new jobs.
-type takers struct {
-	n     int
-	all   bool      // all leave: then each takes jobs
-	known bool      // until then
-	until time.Time // when the next one is about to stop; zero is never
+// forgetIfGone forgets an upstream of which nothing is worth remembering.
+func (p *Pool) forgetIfGone(now time.Time, m *member) {
+	if m.gone(now, p.cfg.Breaker.OpenMax()) {
+		delete(p.members, m.Address)
+	}
 }
 
-// takers counts the upstreams that take new jobs, heavy or ordinary ones, again only after a change.
-func (p *Pool) takers(now time.Time, heavy bool) takers {
-	t := &p.counted[0]
-	if heavy {
-		t = &p.counted[1]
-	}
-	if t.known && (t.until.IsZero() || now.Before(t.until)) {
-		return *t
-	}
-	*t = takers{known: true}
-	serving := 0
+// compare finds how many cores and which pace are believed of an upstream, beside those of the others.
+func (p *Pool) compare() {
+	cores, paces := make([]float64, 0, len(p.set)), make([]float64, 0, len(p.set))
 	for _, m := range p.set {
-		if !p.serves(m, heavy) {
-			continue
+		if n := cmp.Or(m.figures.cores, m.Cores); n > 0 {
+			cores = append(cores, float64(n))
 		}
-		serving++
-		if m.leaves(now) != Eligible {
-			continue
-		}
-		t.n++
-		if at := m.StopsAt.Add(-StopNotice); !m.StopsAt.IsZero() && (t.until.IsZero() || at.Before(t.until)) {
-			t.until = at
+		if pace := m.figures.rate.perCore(); pace > 0 {
+			paces = append(paces, pace)
 		}
 	}
-	if t.all = t.n == 0; t.all {
-		t.n = serving
-	}
-	return *t
+	p.norms.compare(cores, paces)
 }
+
+// takers counts the upstreams that take new jobs, heavy or ordinary ones.
+func (p *Pool) takers(now time.Time, heavy bool) count { return p.counted.count(now, p.set, heavy) }
 
 func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }

@@ -96,13 +96,13 @@ func BenchmarkShadow(b *testing.B) {
 			for _, u := range upstreams(14) {
 				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
 			}
-			c, err := f.eligible(start, selection.Low, f.need(5, nil, true), nil, nil, f.cfg.Rand)
-			require.NoError(b, err)
-			_, costs := f.pick(c, f.cfg.Rand)
-			a := &Assignment{pool: f.Pool}
+			c, a := &candidates{}, &Assignment{}
+			f.need(&c.need, &Request{Project: 5}, true)
+			require.NoError(b, f.eligible(start, c, nil, nil, f.cfg.Rand))
+			c.ask(f.cfg.Policy, &c.costs, f.cfg.Rand)
 			b.ReportAllocs()
 			for b.Loop() {
-				a.consultShadow(c, costs)
+				a.consultShadow(f.cfg.Shadow, c)
 			}
 		})
 	}

@@ -19,54 +19,61 @@ const (
 	timesGain = 0.05
 )
 
-// compareTimes takes in how long an answer at m took to begin, the wait aside.
-func (p *Pool) compareTimes(m *member, project *projectState, took time.Duration) {
-	s, usual := &m.slowness, &project.usual
-	known := usual.n >= enoughOfProject
+// slowness is how long answers take to begin at an upstream, beside what is usual for their projects.
+// The logarithm of a time is the sum of a part of the project's and a part of the upstream's, and both
+// are learned together. So an upstream with long projects is not slow. What is usual for a project is
+// not learned anew at a slow upstream, or it would soon be usual that it takes long.
+type slowness struct {
+	part    float64
+	answers int // compared
+	slow    bool
+}
+
+// observe takes in how long an answer took to begin, the wait aside. project is what is usual for its project.
+func (s *slowness) observe(took time.Duration, project *average) {
+	known := project.n >= enoughOfProject
 	if known {
-		s.part += timesGain * (logOf(took) - usual.mean - s.part)
+		s.part += timesGain * (logOf(took) - project.mean - s.part)
 		s.part *= 1 - timesGain/20 // an upstream is like the others unless jobs show that it is not
 		s.answers++
 	}
 	if !s.slow || !known {
-		usual.observe(logOf(took)-s.part, 1/timesGain)
+		project.observe(logOf(took)-s.part, 1/timesGain)
 	}
-	if p.untimed++; p.untimed*comparedTogether >= len(p.set) {
-		p.untimed, p.slownesses = 0, p.slownesses[:0]
-		for _, other := range p.set {
-			if other.slowness.answers >= enoughAnswers {
-				p.slownesses = append(p.slownesses, other.slowness.part)
-			}
-		}
-		slices.Sort(p.slownesses)
-	}
+}
+
+// judge decides whether the upstream is slow.
+func (s *slowness) judge(all slownesses) {
 	switch {
 	case s.slow:
-		s.slow = p.times(m) >= slowUntil
+		s.slow = s.times(all) >= slowUntil
 	case s.part > 0:
-		s.slow = p.times(m) >= slowFrom
+		s.slow = s.times(all) >= slowFrom
 	}
 }
 
 // times is how many times as long as at the lower median of the other upstreams responses take to
-// begin at m; 0 is unknown.
-func (p *Pool) times(m *member) float64 {
-	n := len(p.slownesses)
-	if n < 2 || m.slowness.answers < enoughAnswers {
+// begin here; 0 is unknown.
+func (s *slowness) times(all slownesses) float64 {
+	n := len(all)
+	if n < 2 || s.answers < enoughAnswers {
 		return 0
 	}
-	own, _ := slices.BinarySearch(p.slownesses, m.slowness.part)
+	own, _ := slices.BinarySearch(all, s.part)
 	median := (n - 2) / 2
 	if median >= own {
 		median++ // of the others
 	}
-	return math.Exp(m.slowness.part - p.slownesses[median])
+	return math.Exp(s.part - all[median])
 }
 
-// slow says that an upstream is slow; "" if it is not.
-func (p *Pool) slow(m *member) string {
-	if !m.slowness.slow {
+// describe says that the upstream is slow; "" if it is not.
+func (s *slowness) describe(all slownesses) string {
+	if !s.slow {
 		return ""
 	}
-	return fmt.Sprintf("responses take %.2g times as long to begin as at other upstreams, for the same projects", p.times(m))
+	return fmt.Sprintf("responses take %.2g times as long to begin as at other upstreams, for the same projects", s.times(all))
 }
+
+// slownesses are the parts of all upstreams that have enough answers, sorted.
+type slownesses []float64

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -45,7 +46,7 @@ type State struct {
 	// Level says which jobs the upstream may take for its load: 1 is all, 0 is none.
 	Level float64 `json:"overload_level"`
 	// Breaker is its circuit breaker.
-	Breaker Breaker `json:"breaker"`
+	Breaker health.Status `json:"breaker"`
 	// Cached is how many projects the last cache listing names, and Assumed how many
 	// more are taken to be there because a job of theirs was sent there.
 	Cached  int `json:"cached_projects"`
@@ -76,7 +77,9 @@ const (
 )
 
 // Down says why the upstream is down, and since when.
-func (s *State) Down() string { return ErrRefused.Error() + " since " + s.DownSince.Format("15:04") }
+func (s *State) Down() string {
+	return health.ErrRefused.Error() + " since " + s.DownSince.Format("15:04")
+}
 
 // status is the condition in words.
 func (s *State) status() string {
@@ -99,8 +102,8 @@ func (p *Pool) States(now time.Time) []State {
 	count.breakers = true
 	for _, m := range p.set {
 		s := p.state(now, m)
-		if s.Reason = m.leaves(now); s.Reason == Eligible {
-			s.Reason = p.healthReason(now, m, nil, count)
+		if s.Reason = m.leaving(now); s.Reason == Eligible {
+			s.Reason = m.reason(now, nil, count, p.cfg.Interval)
 		}
 		s.Eligible = s.Reason == Eligible
 		s.Why = s.Reason.String()
@@ -124,9 +127,9 @@ func (p *Pool) States(now time.Time) []State {
 func (p *Pool) Holders(now time.Time, projects []uint64) map[uint64][]string {
 	holders := make(map[uint64][]string, len(projects))
 	for _, m := range p.set {
-		listed := m.lists(now, &p.cfg)
+		listed := m.cached.counts(now, p.cfg.Interval)
 		for _, key := range projects {
-			if m.has(key, listed) != selection.NotCached {
+			if m.cached.has(key, listed) != selection.NotCached {
 				holders[key] = append(holders[key], m.Address)
 			}
 		}
@@ -155,9 +158,9 @@ func Panic(states []State) bool {
 func (p *Pool) Full(now time.Time) bool {
 	room := 0.0
 	for _, m := range p.set {
-		if m.leaves(now) == Eligible && m.suspicion.why == "" && m.health.ready(now) {
-			fresh := m.fresh(now, &p.cfg)
-			room += p.cores(m) - m.load.present(fresh) + m.load.coreless(fresh)
+		if m.leaving(now) == Eligible && m.suspicion.Why() == "" && m.breaker.Ready(now) {
+			fresh := m.fresh(now, p.cfg.Interval)
+			room += m.cores(&p.norms) - m.load.present(fresh) + m.load.coreless(fresh)
 		}
 	}
 	return room <= 0
@@ -165,34 +168,32 @@ func (p *Pool) Full(now time.Time) bool {
 
 // state is what is known of m, but for whether it is eligible.
 func (p *Pool) state(now time.Time, m *member) State {
-	fresh := m.fresh(now, &p.cfg)
+	fresh := m.fresh(now, p.cfg.Interval)
 	s := State{
 		Upstream:    m.Upstream,
-		Suspect:     m.suspicion.why,
-		DownSince:   m.health.down,
+		Suspect:     m.suspicion.Why(),
+		DownSince:   m.breaker.Down(),
 		Drained:     m.drained,
 		InFlight:    m.load.inFlight,
 		Jobs:        m.load.present(fresh),
 		Running:     m.load.running,
 		Stalled:     m.load.stalled,
-		Cores:       p.plausibleCores(m),
+		Cores:       m.figures.plausibleCores(m.Cores, &p.norms),
 		CoresBusy:   -1,
 		ReportAge:   -1,
 		ReportFresh: fresh,
-		Level:       float64(m.level),
-		Breaker:     m.health.status(now),
-		Assumed:     m.assumed.Len() + m.prompts.Blocks(),
-		Rate:        p.cores(m) * p.pace(m),
-		Implausible: p.wrong(m),
-		Slow:        p.slow(m),
+		Level:       float64(m.load.level),
+		Breaker:     m.breaker.Status(now),
+		Cached:      m.cached.len(),
+		Assumed:     m.cached.assumed.Len() + m.cached.prompts.Blocks(),
+		Rate:        m.cores(&p.norms) * m.figures.pace(&p.norms),
+		Implausible: m.figures.wrong(m.Cores, m.cached.tooLong, &p.norms),
+		Slow:        m.slowness.describe(p.norms.slownesses),
 		Latency:     m.latency.value,
 	}
-	s.Wait = wait(s.Jobs-m.load.coreless(fresh), p.cores(m), s.Rate)
+	s.Wait = wait(s.Jobs-m.load.coreless(fresh), m.cores(&p.norms), s.Rate)
 	if !m.load.at.IsZero() {
-		s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
-	}
-	if m.cached != nil {
-		s.Cached = m.cached.Len()
+		s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.figures.busy
 	}
 	return s
 }

@@ -12,7 +12,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	f, us := newFixture(t, "random", 5), upstreams(5)
 	us[1].Draining = true
 	f.Set(start, us)
-	f.shut(us[2].Address, true)
+	require.Equal(t, 5, f.failuresToOpen(start, us[2].Address))
 	f.Report(start, us[0].Address, report(start, 3, 2, 7, 8))
 	f.Report(start, us[3].Address, report(start, 16, 500))
 	tried := []string{us[0].Address, us[1].Address, us[2].Address, us[3].Address}
@@ -30,7 +30,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 		why[s.Address] = s.Why
 	}
 	assert.Equal(t, map[string]string{
-		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker opened: a test says so",
+		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker opened: 5 connections refused or lost in a row",
 		us[3].Address: "overloaded", us[4].Address: "refused for load",
 	}, why)
 	assert.Equal(t, []float64{5, 3, 2, 0.5, 1}, []float64{
@@ -120,8 +120,14 @@ func TestJobsLeaveASuspect(t *testing.T) {
 		may    func(Waiter) bool
 		want   bool
 	}{
-		"one that waits":                  {nil, always, true},
-		"one that only owes answers":      {nil, always, false},
+		"one that waits": {nil, always, true},
+		"one that only owes answers": {func(f *fixture, now time.Time, a *Assignment) {
+			for f.Report(now, a.Address, report(now, 0, 0)); f.state(now, a.Address).Suspect == ""; {
+				now = now.Add(11 * time.Second)
+				f.goes(t, now, a.Address)
+				f.serve(t, now, 100, a.Address)
+			}
+		}, always, false},
 		"one whose response has begun":    {func(_ *fixture, now time.Time, a *Assignment) { a.Answered(now, true, nil) }, always, false},
 		"one that has ended":              {func(_ *fixture, now time.Time, a *Assignment) { a.Done(now, Gone) }, always, false},
 		"not while the others are as bad": {func(f *fixture, now time.Time, a *Assignment) { f.fail(now, a.Address) }, always, false},
@@ -138,10 +144,8 @@ func TestJobsLeaveASuspect(t *testing.T) {
 				c.change(f, now.Add(time.Second), a)
 			}
 			now = now.Add(6 * time.Second)
-			f.ReportFailed(now, us[1].Address, errHung)
-			f.suspect(now, f.members[us[1].Address], "as every case has it")
-			if name == "one that only owes answers" {
-				f.members[us[1].Address].suspicion.failed = 0
+			if name != "one that only owes answers" {
+				f.suspect(now, us[1].Address)
 			}
 			moves := f.Reconsider(now, c.may)
 			if !c.want {
@@ -157,7 +161,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			a.Done(now, Moved)
 			moves[0].To.Done(now, Answered)
 			assert.Zero(t, f.InFlight())
-			assert.Zero(t, f.members[us[1].Address].health.row, "it speaks neither for nor against it")
+			assert.Equal(t, 5, f.failuresToOpen(now, us[1].Address), "it speaks neither for nor against it")
 			assert.Empty(t, f.Reconsider(now, c.may), "nothing was heard since")
 		})
 	}
@@ -167,7 +171,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 func (f *fixture) fail(now time.Time, but string) {
 	for _, m := range f.set {
 		if m.Address != but {
-			f.suspect(now, m, "a test says so")
+			f.suspect(now, m.Address)
 		}
 	}
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/health"
 )
 
 // errSilent is a response that is no report, errHung is none.
 var (
 	errSilent = fmt.Errorf("upstream a:1: metrics: %w", errors.New("status 404 Not Found"))
-	errHung   = fmt.Errorf("upstream a:1: metrics: %w", ErrNoResponse)
+	errHung   = fmt.Errorf("upstream a:1: metrics: %w", health.ErrNoResponse)
 )
 
 // claims makes n jobs go wherever the policy likes at one instant, and returns how
@@ -39,6 +41,15 @@ func (f *fixture) state(now time.Time, address string) State {
 		}
 	}
 	panic("no upstream " + address)
+}
+
+// trialAfter is how long a suspect that owes nothing gets no job.
+const trialAfter = 30 * time.Second
+
+// suspect makes an upstream that has reported a suspect.
+func (f *fixture) suspect(now time.Time, address string) {
+	f.ReportFailed(now, address, errSilent)
+	f.ReportFailed(now, address, errSilent)
 }
 
 func TestTwoFailedReportsMakeASuspect(t *testing.T) {
@@ -97,11 +108,13 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 	c := f.must(now, Request{}, []string{us[1].Address})
 	c.Done(now.Add(9*time.Second), NotStarted)
 	assert.Empty(t, f.state(now, sick).Suspect, "to refuse for load is an answer")
-	f.suspect(now, f.members[sick], "a test says so")
-	b.Answered(now.Add(9*time.Second), true, nil)
+	f.Report(now.Add(9*time.Second), sick, report(now.Add(9*time.Second), 0, 0))
+	f.suspect(now.Add(10*time.Second), sick)
+	require.NotEmpty(t, f.state(now, sick).Suspect)
+	b.Answered(now.Add(10*time.Second), true, nil)
 	assert.Empty(t, f.state(now, sick).Suspect, "the first answer clears it")
-	f.ReportFailed(now.Add(10*time.Second), sick, errSilent)
 	f.ReportFailed(now.Add(11*time.Second), sick, errSilent)
+	f.ReportFailed(now.Add(12*time.Second), sick, errSilent)
 	assert.Empty(t, f.state(now, sick).Suspect, "its reports failed before it answered, and say no more than that")
 }
 
@@ -140,7 +153,7 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	f.serve(t, now, 100, "")
 	went := f.serve(t, now, 1000, sick)
 	assert.Less(t, went, 6)
-	assert.GreaterOrEqual(t, went, enoughOwed)
+	assert.GreaterOrEqual(t, went, 2)
 	assert.Contains(t, f.state(now, sick).Suspect, fmt.Sprintf("it owes %d answers and gave none, while", went))
 
 	// Upstreams that report must also fail to.
@@ -151,10 +164,10 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	now = now.Add(2 * time.Second)
 	went = f.serve(t, now, 1000, sick)
 	assert.Greater(t, went, 100)
-	assert.Equal(t, []string{sick}, f.Ask(), "it should report at once")
-	assert.Empty(t, f.Ask(), "asked once")
+	assert.Equal(t, []string{sick}, f.Poll(), "it should report at once")
+	assert.Empty(t, f.Poll(), "asked once")
 	f.serve(t, now.Add(999*time.Millisecond), 10, sick)
-	assert.Empty(t, f.Ask(), "a second is not over")
+	assert.Empty(t, f.Poll(), "a second is not over")
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
 	assert.Contains(t, f.state(now, sick).Suspect, "it owes ")
 	assert.Zero(t, f.serve(t, now, 100, sick))
@@ -175,7 +188,6 @@ func TestWhatEndsIsNotOwed(t *testing.T) {
 		}
 	}
 	assert.Empty(t, f.state(now, sick).Suspect)
-	assert.Zero(t, f.members[sick].suspicion.owed)
 }
 
 // Suspicion of more than half of the upstreams says more about us than about them.
@@ -253,11 +265,6 @@ func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 	assert.NotContains(t, got, sick, "its last job was the trial")
 	answer(f.must(now, Request{Among: places([]string{sick})}, nil), now)
 	assert.Empty(t, f.state(now, sick).Suspect)
-	f.ReportFailed(now, sick, errHung)
-	f.Report(now.Add(1), sick, report(now.Add(1), 0, 0))
-	f.suspect(now, f.members[sick], "a test says so")
-	got, _ = f.claims(t, now.Add(trialAfter), 30)
-	assert.Equal(t, 1, got[sick], "a report came since: it is not dead")
 }
 
 // An upstream that tells no load, and gets no job, is weighed when the others answer.
@@ -309,7 +316,7 @@ func TestSlowJobsMakeNoSuspect(t *testing.T) {
 					i, _ := slices.BinarySearchFunc(all, answered, func(o open, t time.Time) int { return o.answered.Compare(t) })
 					all = slices.Insert(all, i, open{answered, a})
 					for _, s := range f.set {
-						if s.suspicion.why != "" {
+						if s.suspicion.Why() != "" {
 							suspects++
 							break
 						}

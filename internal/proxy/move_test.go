@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
@@ -26,7 +27,7 @@ func (c *sidecar) reports(address string, stalled float64) {
 // hangs makes an upstream suspect.
 func (c *sidecar) hangs(address string) {
 	for range 2 {
-		c.balancer.ReportFailed(address, pool.ErrNoResponse)
+		c.balancer.ReportFailed(address, health.ErrNoResponse)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
@@ -98,7 +99,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		s.budget = 256 << 20
 	}
 	rng := rand.New(rand.NewPCG(s.seed, 2))
-	guarded := pool.DefaultBreaker()
+	guarded := health.Default()
 	guarded.Failures = cmp.Or(s.failures, 1e6)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{

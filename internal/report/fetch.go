@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/httpclient"
-	"example.org/pilotfish/internal/pool"
 )
 
 const (
@@ -88,10 +88,10 @@ func statusOf(err error) int {
 // unanswered is the error of a request without a response.
 type unanswered struct{ error }
 
-// Is makes it match pool.ErrNoResponse, and pool.ErrRefused if nothing listens at the address.
+// Is makes it match health.ErrNoResponse, and health.ErrRefused if nothing listens at the address.
 func (e unanswered) Is(target error) bool {
-	return target == pool.ErrNoResponse ||
-		target == pool.ErrRefused && (errors.Is(e.error, syscall.ECONNREFUSED) || errors.Is(e.error, syscall.ENOENT)) // ENOENT: the Unix socket does not exist
+	return target == health.ErrNoResponse ||
+		target == health.ErrRefused && (errors.Is(e.error, syscall.ECONNREFUSED) || errors.Is(e.error, syscall.ENOENT)) // ENOENT: the Unix socket does not exist
 }
 
 func (e unanswered) Unwrap() error { return e.error }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -137,14 +138,14 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 func (u *upstreamPoller) refuses(err error) bool {
 	var op *net.OpError
 	switch {
-	case errors.Is(err, pool.ErrRefused):
+	case errors.Is(err, health.ErrRefused):
 		u.refused = true
 		u.cfg.Checked(u.address, err)
 	case u.refused && !(errors.As(err, &op) && op.Op == "dial"):
 		u.refused = false
 		u.cfg.Checked(u.address, nil)
 	}
-	return errors.Is(err, pool.ErrRefused)
+	return errors.Is(err, health.ErrRefused)
 }
 
 // health makes a health check instead of requesting a report.

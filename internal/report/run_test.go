@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -322,7 +323,7 @@ func TestAnUpstreamThatIsDown(t *testing.T) {
 			c.Checked = func(address string, why error) {
 				mu.Lock()
 				defer mu.Unlock()
-				assert.Equal(t, why != nil, errors.Is(why, pool.ErrRefused))
+				assert.Equal(t, why != nil, errors.Is(why, health.ErrRefused))
 				if text := fmt.Sprint(address, " is down: ", why != nil); !slices.Contains(told, text) {
 					told = append(told, text)
 				}

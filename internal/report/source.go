@@ -45,7 +45,7 @@ type Config struct {
 	// the error is its own, not that of Prometheus.
 	Unreported func(address string, why error)
 	// Checked is called with the result of each health check; why is nil if it passed. It is also called with
-	// pool.ErrRefused for each refused request, and with nil for the next request that reaches the upstream.
+	// health.ErrRefused for each refused request, and with nil for the next request that reaches the upstream.
 	Checked func(address string, why error)
 	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

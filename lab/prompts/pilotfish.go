@@ -9,6 +9,7 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
@@ -41,9 +42,9 @@ func (w *world) newPilotfish(number int) *pilotfish {
 	p := &pilotfish{rule: w.rule, rng: rng, servers: map[string]int{}}
 	p.pool = must(pool.New(pool.Config{
 		Settings: pool.Settings{
-			Policy: selection.DefaultExpected(), Detector: must(overload.Default().Detector()), Interval: interval, Breaker: pool.DefaultBreaker(),
+			Policy: selection.DefaultExpected(), Detector: must(overload.Default().Detector()), Interval: interval, Breaker: health.Default(),
 		},
-		Gate: func(func(int) bool) pool.Gate { return open },
+		Gate: func(func(int) bool) health.Gate { return open },
 		Rand: rng,
 	}))
 	var upstreams []pool.Upstream

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
@@ -66,9 +67,9 @@ type Sidecars struct {
 	Attempts int `yaml:"-"`
 	// CountTimeouts treats a connect timeout as a failed attempt, as the thesis's system does: it
 	// counts towards Attempts, and one timeout alone opens no breaker.
-	CountTimeouts bool                 `yaml:"count_timeouts"`
-	Budget        float64              `yaml:"budget"`
-	Breaker       pool.BreakerSettings `yaml:"breaker"`
+	CountTimeouts bool            `yaml:"count_timeouts"`
+	Budget        float64         `yaml:"budget"`
+	Breaker       health.Settings `yaml:"breaker"`
 	// Projects is as in the sidecar's own configuration.
 	Projects dispatch.ProjectSettings `yaml:"-"`
 	// Leave is the time a person waits for the first byte of a high-priority job before cancelling it; 0 never cancels.
@@ -89,7 +90,7 @@ func DefaultSidecars() Sidecars {
 		Interval: 5 * time.Second,
 		Attempts: retry.Attempts,
 		Budget:   retry.Budget,
-		Breaker:  pool.DefaultBreaker(),
+		Breaker:  health.Default(),
 		Wait:     240 * time.Second,
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/overload"
@@ -92,7 +93,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: chosen, Detector: detector, Interval: interval, Breaker: pool.DefaultBreaker()},
+		Settings: pool.Settings{Policy: chosen, Detector: detector, Interval: interval, Breaker: health.Default()},
 		Gate:     breaker.New, Rand: random(1),
 	})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -105,7 +106,7 @@ func (p *poll) reply(w *world, r pool.Report) {
 // fail handles a failed poll. normal is the start of the next regular poll.
 func (p *poll) fail(w *world, began, normal time.Duration) {
 	for _, side := range p.sides {
-		side.pool.ReportFailed(w.time(w.now), p.server.address, pool.ErrNoResponse)
+		side.pool.ReportFailed(w.time(w.now), p.server.address, health.ErrNoResponse)
 		side.serve(w)
 	}
 	p.failed++
@@ -123,7 +124,7 @@ func (p *poll) fail(w *world, began, normal time.Duration) {
 // askEarly polls at once the servers whose reports the pool needs early. It does nothing if
 // all sidecars share the reports of one Prometheus server.
 func (s *sidecar) askEarly(w *world) {
-	for _, address := range s.pool.Ask() {
+	for _, address := range s.pool.Poll() {
 		switch p := &s.polls[w.byName[address]]; {
 		case w.cfg.Sidecars.Together:
 		case p.due == never:

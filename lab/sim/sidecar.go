@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/lab/trace"
@@ -42,7 +43,7 @@ func newSidecar(w *world, number int) *sidecar {
 	var err, refused error
 	s.pool, err = pool.New(pool.Config{
 		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
-		Gate:     newGate,
+		Gate:     breaker.NewSimulated,
 		Rand:     stream(poolStream),
 		Hold:     -1, // do not treat cancelled jobs as refusals of the upstream
 	})

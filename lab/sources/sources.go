@@ -15,7 +15,7 @@ import (
 
 // Judged lists the folders whose sources are judged. Their hash is the seed of the judge's settings.
 func Judged() []string {
-	return []string{"pkg/selection", "internal/pool", "internal/prompts", "internal/recent", "internal/breaker", "internal/ruleserver/order"}
+	return []string{"pkg/selection", "internal/pool", "internal/health", "internal/prompts", "internal/recent", "internal/breaker", "internal/ruleserver/order"}
 }
 
 // product lists the packages of the product that every result depends on.

@@ -1,4 +1,4 @@
-package sim
+package breaker
 
 import (
 	"errors"
@@ -9,14 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/breaker"
-	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/health"
 )
 
-// The simulator's breaker does what the library's does, over random histories of what a pool does with
-// them: it asks an open breaker after its open time only, gives it the verdicts of many jobs by one
-// function, and none of a job from before the last opening or closing.
-func TestGateAgreesWithTheLibrary(t *testing.T) {
+// The simulated gate does what the library's does, over random histories of what internal/health does with a gate: it
+// calls an open gate only after the open time, returns the results of many jobs through one function, and none of a job from
+// before the last opening or closing.
+func TestSimulatedAgreesWithTheLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, refused := 0, 0
 		for seed := range uint64(200) {
@@ -36,14 +35,14 @@ func gatesAgree(t *testing.T, rng *rand.Rand) (opened, refused int) {
 			return inARow >= most
 		}
 	}
-	twin, library := &gate{trips: trips(0)}, breaker.New(trips(1))
+	twin, library := &simulated{trips: trips(0)}, New(trips(1))
 	var done [2]func(error) // of both, since they opened or closed last
 	half := false
 	for range 200 {
 		switch {
 		case done[0] == nil || rng.IntN(4) == 0:
 			if twin.open {
-				time.Sleep(pool.MinOpen)
+				time.Sleep(health.MinOpen)
 				half = true
 			}
 			ours, err := twin.allow()

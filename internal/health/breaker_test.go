@@ -1,0 +1,417 @@
+package health
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/breaker"
+)
+
+// interval is the mean time between two health checks.
+const interval = 5 * time.Second
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// The results of jobs: a success, nothing that says anything, and failures.
+var (
+	success   = Failure{One: "success"}
+	unjudged  = Failure{One: "unjudged"}
+	failed    = Failure{"an answer of 500 or more", "answers of 500 or more"}
+	refused   = Failure{"a connection refused or lost", "connections refused or lost"}
+	noAnswer  = Failure{"a job without an answer", "jobs without an answer"}
+	timedOut  = Failure{"no answer in time", "jobs without an answer in time"}
+	truncated = Failure{"an answer cut short", "answers cut short"}
+)
+
+// patient is the breaker of one upstream and the time, which only the test moves.
+type patient struct {
+	Breaker
+	t   *testing.T
+	now time.Time
+	cfg Config
+}
+
+func newPatient(t *testing.T, seed uint64) *patient {
+	p := &patient{t: t, now: start, cfg: Config{Settings: Default(), Gate: breaker.NewSimulated, Rand: rand.New(rand.NewPCG(seed, 0))}}
+	p.Init(&p.cfg)
+	return p
+}
+
+func (p *patient) sleep(d time.Duration) { p.now = p.now.Add(d) }
+
+func (p *patient) is() State { return p.Status(p.now).State }
+
+// job lets a job through.
+func (p *patient) job() Entry {
+	p.t.Helper()
+	require.True(p.t, p.Ready(p.now), "not ready")
+	e, ok := p.Enter(p.now, false)
+	require.True(p.t, ok, "refused")
+	return e
+}
+
+func (p *patient) ends(e Entry, result Failure) {
+	switch result {
+	case success:
+		p.Succeeded(p.now, e)
+	case unjudged:
+		p.Unjudged(e)
+	default:
+		p.Breaker.Failed(p.now, e, result)
+	}
+}
+
+// try lets one job through for each outcome, one after another.
+func (p *patient) try(results ...Failure) {
+	p.t.Helper()
+	for _, o := range results {
+		p.ends(p.job(), o)
+	}
+}
+
+func (p *patient) fails(times int) {
+	p.t.Helper()
+	for range times {
+		p.try(failed)
+	}
+}
+
+func (p *patient) refuses() {
+	p.t.Helper()
+	_, ok := p.Enter(p.now, false)
+	assert.False(p.t, ok, "let through")
+}
+
+// wait sleeps until an open breaker may be tried, and returns for how long.
+func (p *patient) wait() time.Duration {
+	p.t.Helper()
+	require.Equal(p.t, Open, p.is())
+	left := p.Status(p.now).Until.Sub(p.now)
+	p.sleep(left - 1)
+	p.refuses()
+	p.sleep(1)
+	assert.Equal(p.t, HalfOpen, p.is(), "also without a job")
+	return left
+}
+
+// What opens a breaker, and what it says of that.
+func TestWhatOpensABreaker(t *testing.T) {
+	for want, outcomes := range map[string][]Failure{
+		"5 answers of 500 or more in a row":                {failed, failed, failed, failed, failed},
+		"5 connections refused or lost in a row":           {failed, success, refused, refused, refused, refused, refused},
+		"5 failures in a row, the last: no answer in time": {noAnswer, truncated, failed, timedOut, timedOut},
+		"":                                  {failed, failed, failed, failed, success, failed, failed, failed, failed},
+		"5 jobs without an answer in a row": {noAnswer, noAnswer, unjudged, noAnswer, unjudged, noAnswer, unjudged, noAnswer},
+		"5 failures in a row, the last: an answer of 500 or more": {refused, failed, failed, failed, failed},
+	} {
+		p := newPatient(t, 1)
+		for _, o := range outcomes {
+			assert.Equal(t, Closed, p.is())
+			p.sleep(100 * time.Hour) // time forgives nothing
+			p.try(o)
+		}
+		assert.Equal(t, want, p.Status(p.now).Why)
+		assert.Equal(t, want != "", p.is() == Open)
+	}
+}
+
+func TestOpenTimes(t *testing.T) {
+	p := newPatient(t, 1)
+	p.fails(5)
+	for i, want := range []float64{5, 10, 20, 40, 60, 60} {
+		assert.Equal(t, i+1, p.Status(p.now).Trips)
+		assert.InEpsilon(t, want, p.wait().Seconds(), 0.2, "they double up to the bound")
+		p.try(refused)
+		assert.Equal(t, "the job that tried it again failed: a connection refused or lost", p.Status(p.now).Why)
+	}
+	p.wait()
+	p.try(success)
+	assert.Equal(t, Status{State: Closed, Since: p.now, Trips: 7}, p.Status(p.now))
+	text, err := json.Marshal(p.Status(p.now))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"state":"closed"`)
+	p.sleep(time.Minute - 1)
+	p.fails(5)
+	assert.InEpsilon(t, 60, p.wait().Seconds(), 0.2, "it has not worked for long enough")
+	p.try(success)
+	p.sleep(time.Minute)
+	p.fails(5)
+	assert.InEpsilon(t, 5, p.wait().Seconds(), 0.2)
+	assert.Equal(t, 1, p.Status(p.now).Trips)
+
+	first, last := time.Hour, time.Duration(0)
+	for seed := range uint64(20) {
+		p := newPatient(t, seed)
+		p.fails(5)
+		open := p.Status(p.now).Until.Sub(p.now)
+		first, last = min(first, open), max(last, open)
+	}
+	assert.Greater(t, last-first, time.Second, "sidecars try it again at different times")
+}
+
+func TestAHastenedOpenTimeIsTheFirstOne(t *testing.T) {
+	p := newPatient(t, 1)
+	p.hasten()
+	assert.Equal(t, Status{State: Closed}, p.Status(p.now), "a closed breaker has none")
+	p.fails(5)
+	for _, want := range []float64{5, 10, 20, 40, 60, 60} {
+		left := p.Status(p.now).Until.Sub(p.now)
+		assert.InEpsilon(t, want, left.Seconds(), 0.2, "the growth goes on")
+		p.hasten()
+		hastened := p.wait()
+		assert.InEpsilon(t, 5, hastened.Seconds(), 0.2)
+		assert.LessOrEqual(t, hastened, left)
+		probe := p.job()
+		p.hasten()
+		p.refuses() // one probe at a time
+		p.ends(probe, failed)
+	}
+}
+
+// Two health checks that fail in a row open the breaker, and keep it open; one that passes ends that.
+func TestHealthChecks(t *testing.T) {
+	for name, before := range map[string][]Failure{"idle": nil, "with jobs": {success}} {
+		p := newPatient(t, 1)
+		p.try(before...)
+		sick := errors.New("status 503")
+		check := func(why error) { p.Checked(p.now, interval, why) }
+		check(sick)
+		check(nil)
+		check(sick)
+		require.Equal(t, Closed, p.is(), name)
+		check(sick)
+		for range 100 { // it stays open, and does not open anew
+			require.Equal(t, "health check failed: status 503", p.Status(p.now).Why)
+			require.Equal(t, 1, p.Status(p.now).Trips)
+			p.sleep(6 * time.Second)
+			require.Equal(t, Open, p.is(), name)
+			check(sick)
+		}
+		check(nil)
+		require.Equal(t, HalfOpen, p.is(), name)
+		probe := p.job()
+		check(sick)
+		check(sick)
+		require.Equal(t, Open, p.is(), "the checks know better than the probe")
+		p.ends(probe, success)
+		require.Equal(t, Open, p.is(), "which came before")
+		check(nil)
+		p.try(success)
+		require.Equal(t, Closed, p.is(), name)
+	}
+}
+
+// One refused connection means that the upstream is down, until it is reached.
+func TestARefusedConnectionIsDown(t *testing.T) {
+	p := newPatient(t, 1)
+	refusal := fmt.Errorf("dial tcp: %w", ErrRefused)
+	since := p.now
+	for range 100 { // it stays down, and does not open anew
+		p.Checked(p.now, interval, refusal)
+		require.Equal(t, Open, p.is())
+		require.Equal(t, since, p.Down())
+		require.Equal(t, "connection refused", p.Status(p.now).Why)
+		require.Equal(t, 1, p.Status(p.now).Trips)
+		p.sleep(6 * time.Second)
+	}
+	p.Reached(p.now)
+	require.Equal(t, Closed, p.is())
+	require.Zero(t, p.Down())
+	p.try(success)
+	p.fails(5)
+	p.Reached(p.now)
+	require.Equal(t, Open, p.is(), "what opened for failures of jobs stays open")
+}
+
+// A health check that passes says little about how jobs fare: of the open time that they began it ends
+// only the growth.
+func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
+	p, sick := newPatient(t, 1), errors.New("status 503")
+	for _, why := range []error{sick, sick, nil} {
+		p.Checked(p.now, interval, why)
+	}
+	p.try(success)
+	p.fails(5)
+	first := p.wait()
+	p.fails(1)
+	p.Checked(p.now, interval, nil)
+	require.Equal(t, Open, p.is())
+	assert.Less(t, p.wait(), 2*first)
+	p.try(success)
+	p.Checked(p.now, interval, nil)
+	assert.Equal(t, Closed, p.is())
+}
+
+// What the upstream tells of the jobs of all sidecars: a step is a report of how many jobs ended and
+// failed in all, or jobs of this sidecar.
+func TestFailuresOfOthers(t *testing.T) {
+	type told [2]float64
+	for name, c := range map[string]struct {
+		steps []any // told, or Failure
+		why   string
+	}{
+		"one failure is enough where most jobs fail": {[]any{told{0, 0}, told{10, 5}, failed}, "an answer of 500 or more, while at least half of the jobs of all sidecars fail there"},
+		"none is not: they may be at fault":          {[]any{told{0, 0}, told{10, 10}}, ""},
+		"a failure before counts as well":            {[]any{told{0, 0}, failed, told{3, 1}, told{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
+		"nothing is known of the time before":        {[]any{told{100, 100}, failed}, ""},
+		"silence changes nothing":                    {[]any{told{0, 0}, told{10, 10}, told{10, 10}, failed}, "an answer of 500 or more, while at least half of the jobs of all sidecars fail there"},
+		"an answer ends it":                          {[]any{told{0, 0}, told{10, 10}, success, failed}, ""},
+		"and so do the jobs of others":               {[]any{told{0, 0}, told{10, 10}, told{20, 10}, failed}, ""},
+		"it has restarted":                           {[]any{told{9, 9}, told{5, 1}, failed}, ""},
+		"it does not say":                            {[]any{told{0, 0}, told{5, -1}, told{10, 10}, failed}, ""},
+		"it stays open while others fail":            {[]any{told{0, 0}, told{1, 1}, failed, told{3, 3}}, "jobs of other sidecars fail there"},
+		"its own failure is not another's":           {[]any{told{0, 0}, told{1, 1}, failed, told{2, 2}}, "an answer of 500 or more, while at least half of the jobs of all sidecars fail there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPatient(t, 1)
+			for _, step := range c.steps {
+				p.sleep(time.Second)
+				switch s := step.(type) {
+				case told:
+					p.Reported(p.now, s[0], s[1])
+				case Failure:
+					if p.try(s); s == failed {
+						p.CountFailure()
+					}
+				}
+			}
+			assert.Equal(t, c.why, p.Status(p.now).Why)
+		})
+	}
+	p := newPatient(t, 1)
+	p.Reported(p.now, 0, 0)
+	p.Reported(p.now, 1, 1)
+	p.fails(1)
+	p.wait()
+	probe := p.job()
+	p.Reported(p.now, 9, 9)
+	assert.Equal(t, HalfOpen, p.is(), "a probe under way decides for itself")
+	p.ends(probe, success)
+	assert.Equal(t, Closed, p.is())
+}
+
+// oracle is the breaker as its documentation tells it, open times included.
+type oracle struct {
+	state    State
+	epoch    int // counts transitions: a verdict counts in its own epoch only
+	failures int
+	until    time.Time // open: may be tried; half open: the probe is overdue
+	probe    int       // the ticket of the job under way as the probe; 0 is none
+	closedAt time.Time // of the last time that it closed
+	open     time.Duration
+}
+
+func (o *oracle) enter(now time.Time, ticket int) bool {
+	switch {
+	case o.state == Closed:
+		return true
+	case now.Before(o.until) && (o.state == Open || o.probe != 0):
+		return false
+	}
+	o.state = HalfOpen
+	o.probe, o.until = ticket, now.Add(time.Minute)
+	return true
+}
+
+// done returns whether the breaker opened, for how long without jitter.
+func (o *oracle) done(now time.Time, ticket, epoch int, past bool, v Failure) (time.Duration, bool) {
+	switch {
+	case epoch != o.epoch, past && v != success:
+	case v == unjudged && o.probe == ticket:
+		o.probe = 0
+	case v == unjudged:
+	case v == success && o.state == Closed:
+		o.failures = 0
+	case v == success:
+		o.enters(Closed)
+		o.closedAt = now
+	default:
+		o.failures++
+		if o.state == Closed && o.failures < 5 {
+			return 0, false
+		}
+		o.open = min(2*o.open, time.Minute)
+		if o.open == 0 || o.state == Closed && now.Sub(o.closedAt) >= time.Minute {
+			o.open = 5 * time.Second
+		}
+		o.enters(Open)
+		return o.open, true
+	}
+	return 0, false
+}
+
+func (o *oracle) enters(to State) {
+	o.state = to
+	o.epoch++
+	o.failures, o.probe = 0, 0
+}
+
+func TestAgainstTheOracle(t *testing.T) {
+	visits := map[State]int{}
+	for seed := range uint64(100) {
+		againstOracle(t, seed, visits)
+	}
+	for _, state := range []State{Closed, HalfOpen, Open} {
+		require.Greater(t, visits[state], 1000, "%v was hardly tried", state)
+	}
+}
+
+func againstOracle(t *testing.T, seed uint64, visits map[State]int) {
+	type job struct {
+		Entry
+		ticket, epoch int
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	p, o := newPatient(t, seed), &oracle{state: Closed}
+	var jobs []*job
+	sick := 0.5
+	for step := range 1000 {
+		switch action := rng.IntN(100); {
+		case action < 5:
+			sick = rng.Float64()
+		case action < 45:
+			ready := p.Ready(p.now)
+			e, ok := p.Enter(p.now, false)
+			require.Equal(t, ready, ok, "seed %d, step %d", seed, step)
+			require.Equal(t, o.enter(p.now, step+1), ok, "seed %d, step %d", seed, step)
+			if ok || rng.IntN(8) == 0 { // or it goes there in panic
+				jobs = append(jobs, &job{Entry: e, ticket: step + 1, epoch: o.epoch})
+			}
+		case action < 85 && len(jobs) > 0:
+			// The newest are likelier than the old.
+			i := len(jobs) - 1 - min(rng.IntN(len(jobs)), rng.IntN(len(jobs)))
+			j := jobs[i]
+			jobs = slices.Delete(jobs, i, i+1)
+			v := success
+			if rng.Float64() < sick {
+				v = failed
+			}
+			if rng.IntN(5) == 0 {
+				v = unjudged
+			}
+			p.ends(j.Entry, v)
+			if open, opened := o.done(p.now, j.ticket, j.epoch, j.past, v); opened {
+				o.until = p.Status(p.now).Until // the jitter is not the oracle's to know
+				require.InEpsilon(t, open.Seconds(), o.until.Sub(p.now).Seconds(), 0.2, "seed %d, step %d", seed, step)
+			}
+		case rng.IntN(3) == 0:
+			p.sleep(time.Duration(rng.IntN(70)) * time.Second)
+		default:
+			p.sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+		}
+		want := o.state
+		if want == Open && !p.now.Before(o.until) {
+			want = HalfOpen
+		}
+		require.Equal(t, want, p.is(), "seed %d, step %d", seed, step)
+		visits[want]++
+	}
+}

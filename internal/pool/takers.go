@@ -1,0 +1,61 @@
+package pool
+
+import (
+	"slices"
+	"time"
+)
+
+// takers counts the upstreams that take new jobs, again only after a change.
+type takers struct {
+	mixed  bool     // some upstreams are for heavy jobs, and some are not
+	counts [2]count // of ordinary and of heavy jobs
+}
+
+// count is how many upstreams take new jobs.
+type count struct {
+	n     int
+	all   bool      // all leave: then each takes jobs
+	known bool      // until then
+	until time.Time // when the next one is about to stop; zero is never
+}
+
+// changed takes a new set.
+func (t *takers) changed(set []*member) {
+	heavy := func(m *member) bool { return m.Heavy }
+	t.mixed = slices.ContainsFunc(set, heavy) && slices.ContainsFunc(set, func(m *member) bool { return !m.Heavy })
+	t.forget()
+}
+
+func (t *takers) forget() { t.counts = [2]count{} }
+
+// serves reports whether an upstream may get jobs of a class.
+func (t *takers) serves(m *member, heavy bool) bool { return heavy || !m.Heavy || !t.mixed }
+
+func (t *takers) count(now time.Time, set []*member, heavy bool) count {
+	c := &t.counts[0]
+	if heavy {
+		c = &t.counts[1]
+	}
+	if c.known && (c.until.IsZero() || now.Before(c.until)) {
+		return *c
+	}
+	*c = count{known: true}
+	serving := 0
+	for _, m := range set {
+		if !t.serves(m, heavy) {
+			continue
+		}
+		serving++
+		if m.leaving(now) != Eligible {
+			continue
+		}
+		c.n++
+		if at := m.StopsAt.Add(-StopNotice); !m.StopsAt.IsZero() && (c.until.IsZero() || at.Before(c.until)) {
+			c.until = at
+		}
+	}
+	if c.all = c.n == 0; c.all {
+		c.n = serving
+	}
+	return *c
+}
