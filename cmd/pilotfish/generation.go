@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/textproto"
 	"reflect"
 	"sync"
 
@@ -44,7 +43,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	jobs := job.Config{
 		Reader: g.reader, Budget: s.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
 		Hint: cfg.Reports.Hint, Found: report.CachedShare, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders, RequestID: cfg.Stream.RequestID,
-		ExpectedHeader: textproto.CanonicalMIMEHeaderKey(cfg.Job.ExpectedHeader),
+		Job: cfg.Job,
 	}
 	if s.written != nil {
 		jobs.Body = s.written.Record

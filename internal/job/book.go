@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/textproto"
 	"strconv"
 	"time"
 
@@ -138,7 +139,7 @@ func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 // Expect adds the job's expected duration at this upstream to the header of an attempt, in seconds. It does nothing
 // if the duration is unknown or the submitter has set the header. own and to are as in Request.
 func (b *Book) Expect(own, to http.Header) {
-	name, seconds := b.cfg.ExpectedHeader, b.Lease.Expected
+	name, seconds := textproto.CanonicalMIMEHeaderKey(b.cfg.Job.ExpectedHeader), b.Lease.Expected
 	if name == "" || seconds <= 0 || len(own[name]) > 0 && !b.expects {
 		return
 	}

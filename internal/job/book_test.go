@@ -272,7 +272,7 @@ func TestExpect(t *testing.T) {
 	require.NoError(t, err)
 	theirs := http.Header{}
 	expect := func(name string, seconds float64) http.Header {
-		x.ExpectedHeader, b.Lease.Expected = name, seconds
+		x.Job.ExpectedHeader, b.Lease.Expected = name, seconds
 		b.Expect(theirs, theirs)
 		return theirs
 	}

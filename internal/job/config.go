@@ -29,9 +29,8 @@ type Config struct {
 	Found func(tail []byte) (share float64, ok bool)
 	// AskLoad requests a load report in ORCA's text format with each response.
 	AskLoad bool
-	// ExpectedHeader is the canonical name of the request header for the job's expected duration; "" sends no such
-	// header.
-	ExpectedHeader string
+	// Job is the file's section job: the names of the headers that are added for upstreams.
+	Job intake.Settings
 	// Body, if not nil, is called with the whole body of each valid job. It must not keep body.
 	Body func(r *record.Job, h http.Header, body []byte)
 	// Sinks are called in order, once for each ended job.

@@ -64,7 +64,7 @@ func TestABufferedJob(t *testing.T) {
 
 // A gateway can name the tenant that a job counts for, and its objective. The job's project is still the key of the cache.
 func TestFairnessAndObjective(t *testing.T) {
-	f := newFixture(t, 4, func(c *job.Config) { c.ExpectedHeader = "Job-Expected" })
+	f := newFixture(t, 4, func(c *job.Config) { c.Job.ExpectedHeader = "Job-Expected" })
 	tenant, homes := intake.Key("tenant-1"), map[string]bool{}
 	for n := range 5 {
 		e := f.envoy()

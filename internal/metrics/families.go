@@ -1,9 +1,46 @@
 package metrics
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
 	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/quality"
 )
+
+// Live is the state that a scrape reports.
+type Live struct {
+	// View contains each upstream once.
+	quality.View
+	Discovery Discovery
+	// Limited is the number of jobs that wait because their project is at its limit.
+	Limited int
+	// Bounds are the bounded resources.
+	Bounds []Bound
+	// CertificateExpires is the earliest expiry of the certificates for upstreams and gateways; zero without one.
+	CertificateExpires time.Time
+	// Planned is whether the process before this one ended in order; nil if that is not known.
+	Planned *bool
+	// LogLinesLost is the number of log lines that could not be written in time.
+	LogLinesLost uint64
+}
+
+// Bound is the use and the limit of one resource.
+type Bound struct {
+	// Name is a label of a closed set, and contains the unit.
+	Name        string
+	Used, Limit int64
+}
+
+// Discovery is the state of service discovery.
+type Discovery struct {
+	// Age is the time since a set of upstreams was last accepted; negative before the first.
+	Age time.Duration
+	// Applied and Refused count sets of upstreams. Failed counts requests without a
+	// readable response.
+	Applied, Refused, Failed uint64
+}
 
 // families returns the metrics that are read from the current state at each scrape.
 func families() []family {
@@ -62,9 +99,9 @@ func families() []family {
 		gauge("pilotfish_panic_mode", "1 while breakers are ignored because the breakers of all upstreams that accept new jobs are open, else 0.",
 			func(now *Live, send send) { send(boolean(now.Panic)) }),
 
-		perUpstream("pilotfish_mode", "State of the upstream: 0 unknown, 1 steady, 2 queue grows, 3 attempts fail. Retries can hide 3 from submitters.",
+		perUpstream("pilotfish_mode", "State of the upstream: "+numbered(quality.AttemptsFail)+". Retries can hide 3 from submitters.",
 			func(u *quality.Upstream) float64 { return float64(u.Mode.Number()) }).unless(func(mode float64) bool { return mode < 2 }),
-		gauge("pilotfish_fleet_mode", "State of the fleet as submitters see it: 0 unknown, 1 steady, 2 queue grows, 3 jobs fail.",
+		gauge("pilotfish_fleet_mode", "State of the fleet as submitters see it: "+numbered(quality.JobsFail)+".",
 			func(now *Live, send send) { send(float64(now.Fleet.Mode.Number())) }),
 		gauge("pilotfish_first_deadline_seconds",
 			"Seconds until the first job reaches a timeout at the current trend; absent unless pilotfish_fleet_mode is 2 and that is within an hour.",
@@ -143,4 +180,13 @@ func families() []family {
 		counter("pilotfish_log_lines_lost_total", "Log lines dropped because they could not be written in time.",
 			func(now *Live, send send) { send(float64(now.LogLinesLost)) }),
 	}
+}
+
+// numbered lists the modes with their numbers, for the help of a metric.
+func numbered(worst quality.Mode) string {
+	var all []string
+	for i, mode := range quality.Modes(worst) {
+		all = append(all, fmt.Sprintf("%d %s", i, mode))
+	}
+	return strings.Join(all, ", ")
 }

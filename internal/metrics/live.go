@@ -8,39 +8,6 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-// Live is the state that a scrape reports.
-type Live struct {
-	// View contains each upstream once.
-	quality.View
-	Discovery Discovery
-	// Limited is the number of jobs that wait because their project is at its limit.
-	Limited int
-	// Bounds are the bounded resources.
-	Bounds []Bound
-	// CertificateExpires is the earliest expiry of the certificates for upstreams and gateways; zero without one.
-	CertificateExpires time.Time
-	// Planned is whether the process before this one ended in order; nil if that is not known.
-	Planned *bool
-	// LogLinesLost is the number of log lines that could not be written in time.
-	LogLinesLost uint64
-}
-
-// Bound is the use and the limit of one resource.
-type Bound struct {
-	// Name is a label of a closed set, and contains the unit.
-	Name        string
-	Used, Limit int64
-}
-
-// Discovery is the state of service discovery.
-type Discovery struct {
-	// Age is the time since a set of upstreams was last accepted; negative before the first.
-	Age time.Duration
-	// Applied and Refused count sets of upstreams. Failed counts requests without a
-	// readable response.
-	Applied, Refused, Failed uint64
-}
-
 // Source returns the state at now. It must be fast, safe for concurrent use and
 // free of side effects.
 type Source func(now time.Time) Live

@@ -1,5 +1,7 @@
 package metrics
 
+import "example.org/pilotfish/internal/quality"
+
 // row is a row of the dashboard.
 type row struct {
 	title  string
@@ -25,8 +27,12 @@ func lines(title, about, unit string, queries ...string) panel {
 	return panel{kind: "timeseries", title: title, about: about, unit: unit, queries: queries}
 }
 
-func states(title, about string, words, colors []string, queries ...string) panel {
-	return panel{kind: "state-timeline", title: title, about: about, unit: "short", words: words, colors: colors, queries: queries}
+func states[word ~string](title, about string, words []word, colors []string, queries ...string) panel {
+	p := panel{kind: "state-timeline", title: title, about: about, unit: "short", colors: colors, queries: queries}
+	for _, w := range words {
+		p.words = append(p.words, string(w))
+	}
+	return p
 }
 
 // percentiles are two quantiles of a histogram, by a label.
@@ -44,8 +50,6 @@ func mean(name string) string {
 }
 
 var (
-	modes      = []string{"unknown", "steady", "queue grows", "jobs fail"}
-	modesThere = []string{"unknown", "steady", "queue grows", "attempts fail"}
 	modeColors = []string{"text", "green", "orange", "red"}
 	yesNo      = []string{"no", "yes"}
 )
@@ -81,8 +85,8 @@ var rows = []row{
 	}},
 	{"Quality of service", []panel{
 		states("Mode", "Steady: no job waits longer than the one before. Queue grows: each does. Jobs fail: with errors, or responses in part or none.",
-			modes, modeColors, "{{instance}}", `max by (instance) (pilotfish_fleet_mode{})`),
-		states("Mode of each upstream", "The worst that a sidecar sees. Retries may hide failed attempts from submitters.", modesThere, modeColors,
+			quality.Modes(quality.JobsFail), modeColors, "{{instance}}", `max by (instance) (pilotfish_fleet_mode{})`),
+		states("Mode of each upstream", "The worst that a sidecar sees. Retries may hide failed attempts from submitters.", quality.Modes(quality.AttemptsFail), modeColors,
 			"{{upstream}}", `max by (upstream) (pilotfish_mode{})`),
 		lines("First deadline", "In what time a job will first have waited as long as it may, while times grow.", "s",
 			"{{instance}}", `min by (instance) (pilotfish_first_deadline_seconds{})`),

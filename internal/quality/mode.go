@@ -46,9 +46,12 @@ func (m Mode) Text() string {
 // Panic says what panic mode is.
 const Panic = "panic: every breaker is open, so jobs go to all upstreams"
 
-// Number is that of the thesis; 0 is unknown, or none.
+// Modes returns the modes by their numbers in the thesis; worst is JobsFail for the fleet, AttemptsFail for an upstream.
+func Modes(worst Mode) []Mode { return []Mode{Unknown, Steady, QueueGrows, worst} }
+
+// Number returns the mode's number in the thesis; 0 is unknown.
 func (m Mode) Number() int {
-	return max(0, min(3, slices.Index([]Mode{Unknown, Steady, QueueGrows, JobsFail, AttemptsFail}, m)))
+	return max(0, slices.Index(Modes(JobsFail), m), slices.Index(Modes(AttemptsFail), m))
 }
 
 // What it takes to change the mode. Each is entered on more than it is left on, so
