@@ -71,9 +71,6 @@ type Entry struct {
 	past  bool // it was sent although the breaker refused it
 }
 
-// Failure is a kind of failure in words: one, and many.
-type Failure struct{ One, Many string }
-
 // Init makes the breaker a closed one. It keeps cfg.
 func (b *Breaker) Init(cfg *Config) {
 	b.cfg = cfg

@@ -42,6 +42,9 @@ func (g *gate) fail(force bool) bool {
 	return g.opens
 }
 
+// Failure is a kind of failure in words: one, and many.
+type Failure struct{ One, Many string }
+
 // row is failures in a row.
 type row struct {
 	n     int

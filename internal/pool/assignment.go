@@ -58,6 +58,7 @@ type Assignment struct {
 	found   holding
 	prefill *prompts.Prefill // of a prompt; nil is none
 	moved   bool             // the job was elsewhere before: when it came here is not known
+	idle    bool             // a core was free when it was claimed
 	stage   stage
 	run     run
 }
@@ -76,7 +77,6 @@ const (
 
 // run is when a job ran, as far as it is known.
 type run struct {
-	idle    bool          // a core was free when it was claimed
 	began   time.Time     // zero is not known
 	fetched time.Duration // of the time since then, what its data cost that was not there
 }
@@ -187,13 +187,13 @@ func (a *Assignment) count() {
 
 // notePrefetch notes what a prefetch loads, and whether a job is the first to use it.
 func (a *Assignment) notePrefetch() {
-	last := &a.project.prefetched
+	last := a.project.prefetched
 	switch {
 	case a.prefetch && a.Cache == selection.NotCached && a.project.id != 0:
-		*last = prefetched{a.Claimed, a.Address}
-	case !a.prefetch && last.by == a.Address:
+		a.project.prefetched = &prefetched{a.Claimed, a.Address}
+	case !a.prefetch && last != nil && last.by == a.Address:
 		a.Prefetched = a.Cache != selection.NotCached && a.Claimed.Sub(last.at) <= usedWithin
-		*last = prefetched{}
+		a.project.prefetched = nil
 	}
 }
 
@@ -204,7 +204,7 @@ func (a *Assignment) missed(all bool) {
 		from = 0
 	}
 	if a.prefetch {
-		a.project.prefetched = prefetched{}
+		a.project.prefetched = nil
 	}
 	for _, part := range a.data.parts[from:] {
 		a.member.cached.assumed.Drop(part.Key)
@@ -321,7 +321,7 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	case h != nil && h.Known && h.Waited >= 0 && h.Waited <= ran:
 		a.run.began = a.Claimed.Add(h.Waited)
 		ran, cold = ran-h.Waited, !h.Cached
-	case !a.run.idle:
+	case !a.idle:
 		return 0, false
 	default:
 		a.run.began = a.Claimed

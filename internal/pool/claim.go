@@ -5,30 +5,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/health"
-	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/pkg/selection"
 )
-
-// Request is what Claim is asked for.
-type Request struct {
-	// Project is a hash of the project's identifier; 0 for none.
-	Project uint64
-	// Data is the parts of the project's data; nil is one.
-	Data     *intake.Parts
-	Priority selection.Priority
-	// Prefetch is set for a request that only loads the project's data. It needs an upstream with a free core.
-	Prefetch bool
-	// Heavy is what Pool.Heavy returns of the job.
-	Heavy bool
-	// Bytes is the size of the project's data, if the job tells it; 0 if not.
-	Bytes float64
-	// Among, if not nil, are the only addresses that the job may go to.
-	Among *Places
-	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
-	Fallbacks int
-	// Waiter is the job if it may be moved while it waits; nil if not.
-	Waiter Waiter
-}
 
 // Claim picks an upstream and counts the job there, in one step. tried are the
 // addresses that the job has been to, and may not go to again. The caller must
@@ -73,7 +50,7 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, e health.En
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers, Heavy: c.need.heavy, Dedicated: c.need.heavy && m.Heavy}},
 		sent:   sent{waiter: w},
-		pool:   p, member: m, entry: e, run: run{idle: hasFreeCore(*v)},
+		pool:   p, member: m, entry: e, idle: hasFreeCore(*v),
 	}
 	c.need.clone(&a.need)
 	if length := p.length(&a.need); length > 0 && !a.prefetch {

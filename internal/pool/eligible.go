@@ -135,6 +135,19 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	return eligible()
 }
 
+// some adds to a set more upstreams, from a random one on, to which a job that has been to those in tried can go. They
+// become as many as that, if there are so many.
+func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy bool, rng *rand.Rand) []*member {
+	before, from := set, rng.IntN(len(p.set))
+	for i := 0; i < len(p.set) && len(set) < size; i++ {
+		m := p.set[(from+i)%len(p.set)]
+		if m.breaker.Ready(now) && p.routingReason(now, m, tried, heavy) == Eligible && !slices.Contains(before, m) {
+			set = append(set, m)
+		}
+	}
+	return set
+}
+
 // look goes through the upstreams of a set. That happens for every claim, so it
 // asks each thing once. The candidates are empty if the least reason allows none.
 func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, count rules) {

@@ -3,8 +3,6 @@ package pool
 import (
 	"math"
 	"time"
-
-	"example.org/pilotfish/internal/prompts"
 )
 
 const (
@@ -20,45 +18,6 @@ const (
 	// where a project has near upstreams.
 	learnedProjects = 1 << 16
 )
-
-// learned is what a pool has learned from its jobs.
-type learned struct {
-	projects projectStates
-	fetches  *fetchModel    // how long projects' data takes to fetch
-	answers  average        // how long an answer takes to begin where it is cached
-	lengths  average        // how long a job takes once it runs
-	once     average        // of jobs whose project had not been seen
-	prompts  *prompts.Model // what was learned from prompts
-}
-
-func newLearned() learned {
-	return learned{
-		projects: newProjectStates(learnedProjects),
-		fetches:  newFetchModel(),
-		answers:  average{mean: logOf(answerPrior), n: 1},
-		lengths:  average{mean: logOf(answerPrior), n: 1},
-		once:     average{mean: 0.5, n: 10},
-		prompts:  prompts.NewModel(),
-	}
-}
-
-// fetch is how long it is expected to take to fetch what a job needs, in seconds; of a set, the part that places it, as
-// if that were all. The rest only tells where there is more of the set: jobs of other sets share it, and with all of it
-// as the price jobs wait where they should go elsewhere.
-func (l *learned) fetch(n *need) float64 {
-	if n.prompt != nil {
-		return l.prompts.ReadTime(n.prompt)
-	}
-	return l.fetches.expected(n.project.size())
-}
-
-// length is how long a job is expected to hold a core once its data is there, in seconds; 0 is not known.
-func (l *learned) length(n *need) float64 {
-	if l.lengths.n <= 1 { // only the prior
-		return 0
-	}
-	return l.lengths.expected(n.project.lengths, shrinkLengths)
-}
 
 // average is of the last few values; a share is that of ones and zeros.
 type average struct {

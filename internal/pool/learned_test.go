@@ -23,7 +23,7 @@ func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, fa
 		project := 1 + rng.Uint64N(uint64(20*len(us)))
 		at := us[(int(project)+rng.IntN(1+int(project%2)))%len(us)].Address
 		a := f.must(start, Request{Project: project, Among: places([]string{at})}, nil)
-		a.Cache, a.run.idle = selection.Cached, true
+		a.Cache, a.idle = selection.Cached, true
 		took := 0.01 * math.Pow(1000, float64(project%17)/16) * rng.ExpFloat64()
 		if at == sick {
 			took *= factor

@@ -324,5 +324,5 @@ func TestFull(t *testing.T) {
 	}
 	now := start.Add(2 * time.Second)
 	assert.False(t, f.Full(now))
-	assert.True(t, f.must(now, Request{Among: places([]string{us[0].Address}), Project: 1}, nil).run.idle)
+	assert.True(t, f.must(now, Request{Among: places([]string{us[0].Address}), Project: 1}, nil).idle)
 }

@@ -2,22 +2,9 @@ package pool
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"example.org/pilotfish/pkg/selection"
-)
-
-const (
-	// nearFrom is how many upstreams a pool must have before a claim looks at the near
-	// ones alone, and near is how many are near: the first in the project's rendezvous
-	// order. A project's data is hardly ever elsewhere, since upstreams further down
-	// are taken only if all before them are dearer.
-	nearFrom, near = 64, 32
-	// manyFrom is how many upstreams a pool must have before a claim that finds no free core near by looks at many of
-	// them, and not at all: more choice gains nothing, and takes time in which other jobs wait.
-	manyFrom, many = 1024, 512
 )
 
 // nearby adds to a set the upstreams that are near the project, the first in its rendezvous order first. It adds none
@@ -46,19 +33,6 @@ func (p *Pool) among(addresses *Places) []*member {
 	}
 	slices.SortFunc(set, byAddress)
 	return slices.Compact(set) // one may be named twice
-}
-
-// some adds to a set more upstreams, from a random one on, to which a job that has been to those in tried can go. They
-// become as many as that, if there are so many.
-func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy bool, rng *rand.Rand) []*member {
-	before, from := set, rng.IntN(len(p.set))
-	for i := 0; i < len(p.set) && len(set) < size; i++ {
-		m := p.set[(from+i)%len(p.set)]
-		if m.breaker.Ready(now) && p.routingReason(now, m, tried, heavy) == Eligible && !slices.Contains(before, m) {
-			set = append(set, m)
-		}
-	}
-	return set
 }
 
 // placed is an upstream's place in the set, and its score for a project.

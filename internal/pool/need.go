@@ -5,7 +5,29 @@ import (
 	"slices"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/pkg/selection"
 )
+
+// Request is what Claim is asked for.
+type Request struct {
+	// Project is a hash of the project's identifier; 0 for none.
+	Project uint64
+	// Data is the parts of the project's data; nil is one.
+	Data     *intake.Parts
+	Priority selection.Priority
+	// Prefetch is set for a request that only loads the project's data. It needs an upstream with a free core.
+	Prefetch bool
+	// Heavy is what Pool.Heavy returns of the job.
+	Heavy bool
+	// Bytes is the size of the project's data, if the job tells it; 0 if not.
+	Bytes float64
+	// Among, if not nil, are the only addresses that the job may go to.
+	Among *Places
+	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
+	Fallbacks int
+	// Waiter is the job if it may be moved while it waits; nil if not.
+	Waiter Waiter
+}
 
 // need finds out about a job's data. keep remembers the job.
 func (p *Pool) need(n *need, r *Request, keep bool) {

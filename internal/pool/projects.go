@@ -10,6 +10,56 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
+// learned is what a pool has learned from its jobs.
+type learned struct {
+	projects projectStates
+	fetches  *fetchModel    // how long projects' data takes to fetch
+	answers  average        // how long an answer takes to begin where it is cached
+	lengths  average        // how long a job takes once it runs
+	once     average        // of jobs whose project had not been seen
+	prompts  *prompts.Model // what was learned from prompts
+}
+
+func newLearned() learned {
+	return learned{
+		projects: newProjectStates(learnedProjects),
+		fetches:  newFetchModel(),
+		answers:  average{mean: logOf(answerPrior), n: 1},
+		lengths:  average{mean: logOf(answerPrior), n: 1},
+		once:     average{mean: 0.5, n: 10},
+		prompts:  prompts.NewModel(),
+	}
+}
+
+// fetch is how long it is expected to take to fetch what a job needs, in seconds; of a set, the part that places it, as
+// if that were all. The rest only tells where there is more of the set: jobs of other sets share it, and with all of it
+// as the price jobs wait where they should go elsewhere.
+func (l *learned) fetch(n *need) float64 {
+	if n.prompt != nil {
+		return l.prompts.ReadTime(n.prompt)
+	}
+	return l.fetches.expected(n.project.size())
+}
+
+// length is how long a job is expected to hold a core once its data is there, in seconds; 0 is not known.
+func (l *learned) length(n *need) float64 {
+	if l.lengths.n <= 1 { // only the prior
+		return 0
+	}
+	return l.lengths.expected(n.project.lengths, shrinkLengths)
+}
+
+const (
+	// nearFrom is how many upstreams a pool must have before a claim looks at the near
+	// ones alone, and near is how many are near: the first in the project's rendezvous
+	// order. A project's data is hardly ever elsewhere, since upstreams further down
+	// are taken only if all before them are dearer.
+	nearFrom, near = 64, 32
+	// manyFrom is how many upstreams a pool must have before a claim that finds no free core near by looks at many of
+	// them, and not at all: more choice gains nothing, and takes time in which other jobs wait.
+	manyFrom, many = 1024, 512
+)
+
 // projectState is what is known of one project. A job finds it once, since the memory of
 // so many projects is seldom in the processor's cache.
 type projectState struct {
@@ -22,14 +72,13 @@ type projectState struct {
 	usual        average // how long its answers take to begin, upstreams' slowness aside
 	listed, told float64 // bytes of its data, by cache listings and by jobs; 0 is not known
 
-	prefetched prefetched // the last prefetch that loaded its data, until a job has used that
+	prefetched *prefetched // the last prefetch that loaded its data, until a job has used that; nil is none
 
 	near   *[near]uint16 // places of the near upstreams in the set, which discovery bounds to 10,000; nil is not known
 	nearOf uint64        // the number of that set
 }
 
-// prefetched is when a prefetch loaded a project's data, and at which address; "" is nowhere. A job there within usedWithin
-// has used it.
+// prefetched is when a prefetch loaded a project's data, and at which address. A job there within usedWithin has used it.
 type prefetched struct {
 	at time.Time
 	by string
