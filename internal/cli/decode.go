@@ -130,6 +130,8 @@ func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 			text = "expected a list: write [" + value.Value + "]"
 		case value.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && fits(value.Value, odd[1]):
 			text += ": remove the quotes, which make it text"
+		case odd[1] == "float64" && strings.HasSuffix(value.Value, "%"):
+			text += "; write 20% as 0.2"
 		}
 	}
 	if meant := meantBy(into, key); meant != "" && !strings.HasPrefix(text, "unknown key") {

@@ -23,21 +23,21 @@ func renamed() map[string]string {
 	}
 }
 
-// Meant names the key to use instead of one that people try first.
+// Meant names what to write instead of a key or a value that people try first.
 func (c Config) Meant(key string) string {
-	switch key {
-	case "discovery.static[0]":
-		return "discovery.file, which takes weights"
-	case "retries":
-		return "retry.attempts"
-	case "upstreams", "upstream", "servers", "backends":
-		return "discovery.static"
-	case "health", "health_check", "healthcheck":
-		return "reports.health_check_path"
-	case "timeout", "timeouts":
-		return "queue.wait (for an upstream to take the job), retry.first_byte (for its response to begin) or stream.idle (for silence within it)"
-	}
-	return ""
+	const timeouts = "queue.wait (for an upstream to take the job), retry.first_byte (for its response to begin) or stream.idle (for silence within it)"
+	return map[string]string{
+		"upstream": "discovery.static", "upstreams": "discovery.static", "servers": "discovery.static", "backends": "discovery.static",
+		"discovery.static[0]": "discovery.file, which takes weights", "discovery.cores": "discovery.file, which takes cores",
+		"discovery.dns": "rules.internal:9001, or rules.internal for SRV records",
+		"admin":         "127.0.0.1:9180, with admin_write and admin_token_file beside it",
+		"tls":           "upstream_tls (to upstreams) or mesh.tls (from Envoy)",
+		"project":       "job.project", "priority": "job.priority", "max_connections": "submitters.connections",
+		"health": "reports.health_check_path", "health_check": "reports.health_check_path", "healthcheck": "reports.health_check_path",
+		"reports.path": "reports.metrics_path", "reports.port": "reports.prometheus, for metrics at another port than the jobs",
+		"retries": "retry.attempts", "timeout": timeouts, "timeouts": timeouts,
+		"log.file": "2>FILE in the shell, because the log goes to standard error",
+	}[key]
 }
 
 // Check looks for what is wrong with the configuration, and what is unwise.

@@ -151,12 +151,12 @@ func TestRefusedPlaces(t *testing.T) {
 		`project.path: "/*?x=1" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
 			s.Project = Places{{Path: "/*?x=1"}}
 		},
-		`session.blocks: only the project can have blocks, not the session`: func(s *Settings) { s.Session.Blocks = 8 },
-		`project.blocks: -1 is not between 1 and 65536`:                     func(s *Settings) { s.Project[0].Blocks = -1 },
-		`project.blocks: 65537 is not between 1 and 65536`:                  func(s *Settings) { s.Project[0].Blocks = 65537 },
-		`project.pointer: "" is not a JSON Pointer such as /project_id`:     func(s *Settings) { s.Project = Places{{Blocks: 8}} },
-		`project: "" is not a JSON Pointer such as /project_id`:             func(s *Settings) { s.Project = nil },
-		`project[1]: "/a" is already the project`:                           func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
+		`session.blocks: only the project can have blocks, not the session`:                                        func(s *Settings) { s.Session.Blocks = 8 },
+		`project.blocks: -1 is not between 1 and 65536`:                                                            func(s *Settings) { s.Project[0].Blocks = -1 },
+		`project.blocks: 65537 is not between 1 and 65536`:                                                         func(s *Settings) { s.Project[0].Blocks = 65537 },
+		`project.pointer: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`: func(s *Settings) { s.Project = Places{{Blocks: 8}} },
+		`project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`:         func(s *Settings) { s.Project = nil },
+		`project[1]: "/a" is already the project`:                                                                  func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
 		`project: 5 places are more than 4`: func(s *Settings) {
 			s.Project = Places{{Pointer: "/a"}, {Pointer: "/b"}, {Pointer: "/c"}, {Pointer: "/d"}, {Pointer: "/e"}}
 		},

@@ -30,17 +30,17 @@ func TestConfiguredFields(t *testing.T) {
 
 func TestRefusedSettings(t *testing.T) {
 	for want, p := range map[string]pointers{
-		`project: "project_id" is not a JSON Pointer such as /project_id`:                             {Project: "project_id"},
-		`session: "#/s" is not a JSON Pointer such as /project_id`:                                    {Session: "#/s"},
-		`priority: "/a~2" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:  {Priority: "/a~2"},
-		`priority: "/a~" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:   {Priority: "/a~"},
-		`priority: "/\xff" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`: {Priority: "/\xff"},
-		`session: "/project_id" is already the project`:                                               {Session: "/project_id"},
-		`session: "/priority/x" leads through "/priority", which is the priority`:                     {Session: "/priority/x"},
-		`session: "/timeouts" contains another member`:                                                {Session: "/timeouts"},
-		`stream_timeout: "/timeouts/stream_seconds" is already the queue_timeout`:                     {Queue: "/timeouts/stream_seconds"},
-		`queue_timeout: "/` + strings.Repeat("x", 256) + `" is longer than 256 bytes`:                 {Queue: "/" + strings.Repeat("x", 256)},
-		`first_byte_timeout: "/x/x/x/x/x/x/x/x/x/x/x" has more than 10 names`:                         {Evaluate: strings.Repeat("/x", 11)},
+		`project: "project_id" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`: {Project: "project_id"},
+		`session: "#/s" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`:        {Session: "#/s"},
+		`priority: "/a~2" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:                 {Priority: "/a~2"},
+		`priority: "/a~" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:                  {Priority: "/a~"},
+		`priority: "/\xff" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:                {Priority: "/\xff"},
+		`session: "/project_id" is already the project`:                                                              {Session: "/project_id"},
+		`session: "/priority/x" leads through "/priority", which is the priority`:                                    {Session: "/priority/x"},
+		`session: "/timeouts" contains another member`:                                                               {Session: "/timeouts"},
+		`stream_timeout: "/timeouts/stream_seconds" is already the queue_timeout`:                                    {Queue: "/timeouts/stream_seconds"},
+		`queue_timeout: "/` + strings.Repeat("x", 256) + `" is longer than 256 bytes`:                                {Queue: "/" + strings.Repeat("x", 256)},
+		`first_byte_timeout: "/x/x/x/x/x/x/x/x/x/x/x" has more than 10 names`:                                        {Evaluate: strings.Repeat("/x", 11)},
 		`queue_timeout: "/timeouts/queue_seconds" leads through "/timeouts", which is the project` + "\n" +
 			`first_byte_timeout: "/timeouts/evaluate_seconds" leads through "/timeouts", which is the project` + "\n" +
 			`stream_timeout: "/timeouts/stream_seconds" leads through "/timeouts", which is the project`: {Project: "/timeouts"},
@@ -56,7 +56,7 @@ func TestRefusedSettings(t *testing.T) {
 	Default().Check(&f)
 	require.Empty(t, f.All())
 	_, err := NewReader(Settings{})
-	require.ErrorContains(t, err, `project: "" is not a JSON Pointer such as /project_id`)
+	require.ErrorContains(t, err, `project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`)
 }
 
 func TestTheExpectedHeaderIsFree(t *testing.T) {

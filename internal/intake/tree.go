@@ -34,7 +34,7 @@ func (n *node) place(f *settings.Faults, key, pointer string, m member, part int
 	wrong := ""
 	switch p := jsontext.Pointer(pointer); {
 	case !strings.HasPrefix(pointer, "/"):
-		wrong = "is not a JSON Pointer such as /project_id"
+		wrong = "is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}"
 	case len(pointer) > maxPointer:
 		wrong = fmt.Sprintf("is longer than %d bytes", maxPointer)
 	case strings.Count(pointer, "/") > maxNames:

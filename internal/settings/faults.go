@@ -128,11 +128,11 @@ func DidYouMean(word string, words []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	nearest, least := "", 1+max(1, len(word)/3)
+	nearest, least := "", float64(1+max(1, len(word)/3))
 	for _, w := range words {
-		n := edits(strings.ToLower(word), strings.ToLower(w))
+		n := float64(edits(strings.ToLower(word), strings.ToLower(w)))
 		if len(word) >= 3 && (strings.HasPrefix(word, w) || strings.HasPrefix(w, word)) {
-			n = 1 // warning and warn
+			n /= float64(len(word) + len(w)) // warning and warn
 		}
 		if n < least {
 			nearest, least = w, n

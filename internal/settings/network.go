@@ -27,7 +27,13 @@ func (f *Faults) Listen(key, address string) {
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case filepath.IsAbs(address):
+		f.Add(key, "%q is not host:port; write unix:%s", address, address)
+	case address != "" && strings.Trim(address, "0123456789") == "":
+		f.Add(key, "%q is not host:port; write 127.0.0.1:%s", address, address)
+	default:
 		f.Add(key, "%q is not host:port", address)
 	}
 }
