@@ -36,9 +36,9 @@ func TestCheck(t *testing.T) {
 		{args: []string{good}, out: "good.yaml: ok\n"},
 		{args: []string{bad}, code: 1, err: "bad.yaml:2:21: reports.interval: expected a duration with its unit, such as 500ms, 5s or 2m, found \"5\"\nbad.yaml:3:15: queue.jobs: 0 must be at least 1\n"},
 		{args: []string{"--print", none}, code: 1, err: "none.yaml:1:1: discovery: exactly one of " + discovery.Kinds() + " must say where the upstreams are, not 0 of them\n" +
-			"none.yaml:1:9: listen: \"1\" is not host:port\n"},
+			"none.yaml:1:9: listen: \"1\" is not host:port; write 127.0.0.1:1\n"},
 		{args: []string{open}, out: "open.yaml: ok\n", err: "open.yaml:2:8: warning: admin: 0.0.0.0:9180 is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone\n"},
-		{args: nil, code: 2, err: "pilotfish: expected \"<file>\"\n"},
+		{args: nil, code: 2, err: "pilotfish: expected \"<file>\"; see pilotfish --help\n"},
 		{args: []string{"absent.yaml"}, code: 1, err: "stat absent.yaml: no such file or directory\n"},
 	} {
 		code, stdout, stderr := runOn(append([]string{"check"}, c.args...)...)

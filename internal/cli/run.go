@@ -54,7 +54,7 @@ func (p Program) Run(args []string, c Console) int {
 	do, err := p.parse(args, c)
 	switch {
 	case err != nil:
-		fmt.Fprintf(c.Err, "%s: %s\n", p.Name, Plain(err.Error()))
+		fmt.Fprintf(c.Err, "%s: %s; see %s --help\n", p.Name, Plain(err.Error()), p.Name)
 		return Usage
 	case do == nil:
 		return 0

@@ -50,6 +50,10 @@ func (p adminPort) ask(method, path string, body []byte, into any) error {
 func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	ctx, stop := cli.Context()
 	defer stop()
+	if strings.Contains(p.Admin, "://") {
+		_, err := settings.Address(p.Admin)
+		return nil, fmt.Errorf("--admin: %w", err)
+	}
 	host, transport := p.Admin, &http.Transport{DisableKeepAlives: true}
 	if socket, local := settings.UnixPath(p.Admin); local {
 		host = "localhost"

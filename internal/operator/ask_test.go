@@ -244,6 +244,8 @@ func TestTopRefuses(t *testing.T) {
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "no sidecar replies at 127.0.0.1:1: ")
 	assert.Contains(t, problems, "name its admin port with --admin")
+	_, _, problems = run("top", "--admin", "http://127.0.0.1:9180/")
+	assert.Contains(t, problems, `--admin: "http://127.0.0.1:9180/" is a URL; write 127.0.0.1:9180`)
 }
 
 func TestProbe(t *testing.T) {
