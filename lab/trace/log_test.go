@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +115,75 @@ func TestLogsWithoutAJobAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "a.log: line 1: field duration: is missing: {\"offset\":0} (left out; 1 such lines)")
 	_, err = ReadLogs(1, nil, "absent.log")
 	require.ErrorContains(t, err, "absent.log")
+}
+
+// job is an entry of a job that came to upstream x, took so long and was answered.
+func job(project Project, at, took float64) entry {
+	return entry{upstream: "x", job: Job{Project: project, Offset: at}, end: at + took, took: took, most: took, answered: true}
+}
+
+// estimated are the costs if so many jobs run at one time.
+func estimated(cores int, all ...entry) []string {
+	return costsOf((&Logs{entries: slices.Clone(all)}).Estimate(cores, 0))
+}
+
+func TestCostsWhereWaitsAndFetchesAreTold(t *testing.T) {
+	waited, cold, other := job("a", 0, 5), job("a", 6, 4), job("b", 20, 4)
+	waited.most, cold.most, cold.cold, cold.job.Load = 2, 3.5, true, 1.5
+	refused := entry{job: Job{Project: "a", Offset: 11}, end: 11}
+	assert.Equal(t, []string{"1.5 2", "1.5 2", "1.5 2", "1.5 4"}, estimated(4, waited, cold, refused, other),
+		"one that was refused costs what its project's others do, and a project that nobody saw fetched what all do")
+}
+
+// One job runs at a time.
+func TestWaitsAreRebuilt(t *testing.T) {
+	miss := job("a", 0, 5)
+	miss.cold = true
+	all := []entry{miss, job("a", 6, 2), job("a", 7, 3), job("a", 7.5, 4.5), job("a", 8, 1), job("b", 20, 1)}
+	assert.Equal(t, []string{"3 2", "3 2", "3 2", "3 2", "3 1", "3 1"}, estimated(1, all...), "the last job of a ended before its turn")
+	assert.Equal(t, []string{"3 2", "3 2", "3 3", "3 4.5", "3 1", "3 1"}, estimated(9, all...), "nobody waited")
+	assert.Equal(t, []string{"3 2", "3 2", "3 2"}, estimated(2, miss, job("a", 1, 4), job("a", 9, 2)), "the second one waited for the fetch")
+}
+
+// A job waits for the one before it of its session, if that had ended when it came.
+func TestJobsOfASessionWait(t *testing.T) {
+	logs, err := ReadLogs(100, nil, file(t, "time,id,session,duration,priority\n0.5,a,s,1,high\n1.5,b,s,1,high\n2,c,s,1,high\n2.5,d,r,1,high\n3.5,e,s,1,high\n9.5,f,,1,high\n9.6,g,,1,high\n"))
+	require.NoError(t, err)
+	jobs, ids := logs.Identified()
+	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f", "g"}, ids)
+	after := func(jobs []Job) (lines []Line) {
+		for _, j := range jobs {
+			lines = append(lines, j.After)
+		}
+		return lines
+	}
+	assert.Equal(t, []Line{0, 1, 0, 0, 3, 0, 0}, after(jobs))
+	jobs[2].After = 2
+	assert.Equal(t, []Line{0, 1, 0}, after(Only(jobs, []int{0, 4, 5})), "e waits for c, that for b, and that for a")
+	assert.Equal(t, "high", jobs[0].Priority.String())
+}
+
+// A published trace is read as it is.
+func TestPrompts(t *testing.T) {
+	jobs, err := Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
+	require.NoError(t, err)
+	require.Len(t, jobs, 12_031)
+	assert.Equal(t, Job{Read: 2290, Write: 316, Blocks: []int64{0, 42, 43, 44, 45}, Submitter: 4}, jobs[3])
+	assert.Equal(t, 15.0, jobs[59].Offset)
+	chats, err := Prompts(file(t, `{"input_length":1500,"hash_ids":[0,1,2]}{"input_length":600,"hash_ids":[0,3]}{"input_length":2100,"hash_ids":[0,1,4,5]}`))
+	require.NoError(t, err)
+	for i, chat := range []int64{1, 2, 1} {
+		assert.Equal(t, chat, chats[i].Submitter)
+	}
+	for text, want := range map[string]string{
+		"": "request 1: EOF",
+		`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [0, 1]}`: "request 1: hash_ids: 2 blocks are more than input_length has: 1",
+		`{"timestamp": 0, "input_length": 512, "output": 1, "hash_ids": [0]}`:           "unknown object member name",
+		`{"timestamp": 9, "input_length": 1}{"timestamp": 8, "input_length": 1}`:        "request 2: timestamp 8 is not between",
+		`{"timestamp": 0, "input_length": -1}`:                                          "request 1: input_length or output_length is not between",
+		`{"input_length": 9, "hash_ids": [2]}`:                                          "request 1: hash_ids: the next new block must be 0, not 2",
+	} {
+		_, err := Prompts(file(t, text))
+		assert.ErrorContains(t, err, want)
+	}
 }

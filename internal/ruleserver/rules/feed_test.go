@@ -3,6 +3,8 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,4 +56,108 @@ func FuzzParseFeed(f *testing.F) {
 		feed.Encode(NDJSON)
 		feed.Encode(CSV)
 	})
+}
+
+func TestFilters(t *testing.T) {
+	for _, c := range []struct {
+		filter, field, value string
+		want                 bool
+	}{
+		{"is_equal", "15.00", "15", true},
+		{"is_equal", "a", "a", true},
+		{"is_equal", "a", "A", false},
+		{"is_equal", "", "0", false},
+		{"is_not_equal", "1e1", "10", false},
+		{"is_less_than", "9", "10", true}, // as text, "9" is greater
+		{"is_less_than", "10", "10", false},
+		{"is_less_equal", "10.0", "10", true},
+		{"is_greater_than", "-1", "-2", true},
+		{"is_greater_than", "2", "2", false},
+		{"is_greater_equal", " 2 ", "2", true},
+		{"contains", "T-shirt blue", "shirt", true},
+		{"does_not_contain", "T-shirt", "shirt", false},
+	} {
+		assert.Equal(t, c.want, filters[c.filter].holds(c.field, c.value), "%q %s %q", c.field, c.filter, c.value)
+	}
+}
+
+// TestNoNumberSatisfiesNothing: what is not a number satisfies no numeric
+// comparison, in neither place.
+func TestNoNumberSatisfiesNothing(t *testing.T) {
+	for _, text := range []string{"", " ", "abc", "NaN", "inf", "-Infinity", "0x10", "1_000", "1,5", "1e999", "--1", "1 2"} {
+		for _, filter := range []string{"is_less_than", "is_less_equal", "is_greater_than", "is_greater_equal"} {
+			assert.False(t, filters[filter].holds(text, "1"), "%q %s 1", text, filter)
+			assert.False(t, filters[filter].holds("1", text), "1 %s %q", filter, text)
+		}
+	}
+}
+
+func TestTransforms(t *testing.T) {
+	for _, c := range []struct{ transform, text, want string }{
+		{"capitalize", "dark BLUE", "Dark BLUE"},
+		{"capitalize", "éclair", "Éclair"},
+		{"capitalize", "ǆ", "ǅ"}, // a letter with a title case of its own
+		{"capitalize", "", ""},
+		{"uppercase", "bleu foncé", "BLEU FONCÉ"},
+		{"lowercase", "RED", "red"},
+	} {
+		assert.Equal(t, c.want, transforms[c.transform](c.text), "%s %q", c.transform, c.text)
+	}
+}
+
+func TestPresent(t *testing.T) {
+	feed := &Feed{columns: []string{"id", "title", "price"}, items: []row{
+		{"1", "Red shirt", "10"}, {"2", "blue SHIRT", "9"}, {"3", "Cap", ""}, {"4", "red cap", "10.0"}, {"5", "cap", "n/a"},
+	}}
+	for _, c := range []struct {
+		p    Presentation
+		want string
+	}{
+		{Presentation{}, "id,title,price\n1,Red shirt,10\n2,blue SHIRT,9\n3,Cap,\n4,red cap,10.0\n5,cap,n/a\n"},
+		{Presentation{Sort: []SortKey{{Field: "price"}}}, "id,title,price\n2,blue SHIRT,9\n1,Red shirt,10\n4,red cap,10.0\n3,Cap,\n5,cap,n/a\n"},
+		{Presentation{Sort: []SortKey{{Field: "price", Descending: true}, {Field: "id", Descending: true}}, Omit: []string{"price"}},
+			"id,title\n5,cap\n3,Cap\n4,red cap\n1,Red shirt\n2,blue SHIRT\n"},
+		{Presentation{Search: "shirt", Omit: []string{"none"}, Sort: []SortKey{{Field: "none"}}}, "id,title,price\n1,Red shirt,10\n2,blue SHIRT,9\n"},
+		{Presentation{Search: "10", Omit: []string{"price", "id"}}, "title\n"},
+	} {
+		assert.Equal(t, c.want, string(c.p.Present(feed).Encode(CSV)), "%+v", c.p)
+	}
+}
+
+// Whatever is omitted, the rest is what it would be without, in the same columns.
+func TestOmittedFieldsChangeNothingElse(t *testing.T) {
+	saved := 0
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		feed, operators := randomFeed(rng), randomOperators(rng)
+		p := Presentation{Sort: []SortKey{{Field: randomName(rng)}}}
+		for range 1 + rng.IntN(3) {
+			p.Omit = append(p.Omit, randomName(rng))
+		}
+		whole, all, err := Apply(feed, operators, Presentation{}, 1<<30)
+		require.NoError(t, err)
+		less, some, err := Apply(feed, operators, p, 1<<30)
+		require.NoError(t, err)
+		saved += some.Operators - all.Operators
+		require.Equal(t, string(p.Present(whole).Encode(CSV)), string(p.Present(less).Encode(CSV)), "seed %d: %v of %v", seed, p, operators)
+	}
+	assert.Greater(t, saved, 100)
+}
+
+func TestPresentationOfAJob(t *testing.T) {
+	job, err := ParseJob([]byte(`{"project_id": 1, "cache_result": false, "presentation": {
+		"sort_by": ["price", {"field": "title", "descending": true}], "search": "x", "omit": ["stock"]}}`))
+	require.NoError(t, err)
+	assert.Equal(t, Presentation{Sort: []SortKey{{Field: "price"}, {Field: "title", Descending: true}}, Search: "x", Omit: []string{"stock"}}, job.Presentation)
+	assert.False(t, *job.CacheResult)
+	for body, want := range map[string]string{
+		`{"project_id": 1, "presentation": {"sort_by": [{"descending": true}]}}`:                                 "/presentation/sort_by/0/field: missing",
+		`{"project_id": 1, "presentation": {"sort": []}}`:                                                        "/presentation/sort",
+		`{"project_id": 1, "presentation": {"omit": [1]}}`:                                                       "/presentation/omit/0",
+		`{"project_id": 1, "cache_result": "no"}`:                                                                "/cache_result",
+		`{"project_id": 1, "presentation": {"sort_by": ["` + string(slices.Repeat([]byte(`a","`), 16)) + `a"]}}`: "16 fields at most",
+	} {
+		_, err := ParseJob([]byte(body))
+		assert.ErrorContains(t, err, want, "%s", body)
+	}
 }

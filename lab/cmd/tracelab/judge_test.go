@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -25,4 +26,23 @@ func TestTheListOfJudgingsGrows(t *testing.T) {
 	require.NoError(t, add(list, "34: 1 families\n"))
 	assert.Equal(t, "12: 1 families\n34: 1 families\n", read(t, list))
 	require.ErrorContains(t, add(filepath.Dir(list), ""), "is a directory")
+}
+
+// A result is played once for the same sources and the same scenario.
+func TestResultsAreKept(t *testing.T) {
+	scenario := write(t, "s.yaml", "workload: {jobs: 20, duration: 60, pattern: steady}\nruns: [{name: a, policy: random}]\n")
+	result := filepath.Join(t.TempDir(), "result.txt")
+	play := func() string {
+		code, out, stderr := tracelab("simulate", "--root", "../../..", "--result", result, scenario)
+		require.Zero(t, code, stderr)
+		assert.Empty(t, out)
+		return stderr
+	}
+	assert.Contains(t, play(), "1/1 a, seed 1")
+	first := read(t, result)
+	assert.Regexp(t, "^sources: [0-9a-f]{16}\n\ns\n", first)
+	assert.Equal(t, result+" is up to date\n", play())
+	require.NoError(t, os.WriteFile(scenario, []byte("workload: {jobs: 30, duration: 60, pattern: steady}\nruns: [{name: a, policy: random}]\n"), 0o600))
+	assert.Contains(t, play(), "1/1 a, seed 1")
+	assert.NotEqual(t, first, read(t, result))
 }

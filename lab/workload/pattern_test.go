@@ -1,0 +1,209 @@
+package workload
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+func TestConfigRefusesNonsense(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		`workload: pattern: unknown "poisson": it is schedules, steady, sources or bursts`:  func(c *Config) { c.Pattern = "poisson" },
+		"workload: projects: 5 given, but pattern schedules makes as many as its jobs need": func(c *Config) { c.Projects = 5 },
+		"workload: projects: -5 is not between 1 and 1000000":                               func(c *Config) { c.Pattern, c.Projects = steady, -5 },
+		"workload: jobs: -1 must be at least 1":                                             func(c *Config) { c.Jobs = -1 },
+		"workload: submitters: -1 must be at least 1":                                       func(c *Config) { c.Submitters = -1 },
+		"workload: start_hour: 24 is not between 0 and 23":                                  func(c *Config) { c.StartHour = 24 },
+		"workload: high_share: 1.5 is not between 0 and 1":                                  func(c *Config) { c.HighShare = 1.5 },
+		"workload: high_share: NaN is not between 0 and 1":                                  func(c *Config) { c.HighShare = math.NaN() },
+		"workload: duration: -1 is not between 0 and 1e+09":                                 func(c *Config) { c.Duration = -1 },
+		"workload: bursts.size: only the pattern bursts has bursts":                         func(c *Config) { c.Bursts.Size = 1 },
+		"workload: bursts.size: 0 is not between 1 and 10":                                  func(c *Config) { c.Pattern = bursts },
+		"workload: bursts.every: a burst of 5 jobs with gaps of 1 s has not ended after 3 s": func(c *Config) {
+			c.Pattern, c.Bursts = bursts, Bursts{Size: 5, Every: 3, Gap: 1}
+		},
+		"workload: bursts.size: the last of 10 jobs is sent after 90000 s, and the duration is 86400": func(c *Config) {
+			c.Pattern, c.Bursts = bursts, Bursts{Size: 10, Gap: 10_000}
+		},
+		"workload: hot.every: 0 must be positive":       func(c *Config) { c.Hot.Projects = 1 },
+		"workload: hot.share: 2 is not between 0 and 1": func(c *Config) { c.Hot.Share = 2 },
+	} {
+		cfg := config(func(c *Config) { c.Jobs = 10 })
+		change(&cfg)
+		_, err := New(cfg)
+		assert.EqualError(t, err, want)
+	}
+}
+
+// The two loads of Turner's thesis: one burst with a second between its jobs, and bursts with pauses.
+func TestBursts(t *testing.T) {
+	sent := func(b Bursts, jobs int) (at []float64) {
+		for _, job := range all(t, config(func(c *Config) { c.Pattern, c.Bursts, c.Jobs = bursts, b, jobs })) {
+			at = append(at, job.Offset)
+		}
+		return at
+	}
+	assert.Equal(t, []float64{0, 1, 2, 3, 4}, sent(Bursts{Size: 5, Gap: 1}, 5))
+	assert.Equal(t, []float64{0, 0, 30, 30, 60}, sent(Bursts{Size: 2, Every: 30}, 5))
+	job := all(t, config(func(c *Config) { c.Pattern, c.Bursts, c.Jobs = bursts, Bursts{Size: 1, Work: 50, Queue: 80}, 1 }))[0]
+	assert.InDeltaSlice(t, []float64{0, 0, 5, 45, 80}, []float64{job.Load, job.SharedRules, job.Operators, job.Output, job.Timeouts.Queue}, 1e-9)
+	assert.Equal(t, []float64{0, 2, 45, 47}, sent(Bursts{Size: 2, Every: 45, Gap: 2}, 4))
+}
+
+// Half of the jobs are for one of two projects, and every 100 s for two others.
+func TestHotProjectsChange(t *testing.T) {
+	jobs := all(t, config(func(c *Config) {
+		c.Pattern, c.Jobs, c.Duration, c.Projects, c.Hot = steady, 4000, 200, 100_000, Hot{Projects: 2, Share: 0.5, Every: 100}
+	}))
+	counts := [2]map[trace.Project]int{{}, {}}
+	for _, job := range jobs {
+		counts[int(job.Offset/100)][job.Project]++
+	}
+	for i := range counts {
+		hot := 0
+		for project, n := range counts[i] {
+			if n > 200 {
+				hot++
+				require.Less(t, counts[1-i][project], 50, "it was hot before")
+				assert.InDelta(t, 500, n, 100)
+			}
+		}
+		assert.Equal(t, 2, hot)
+	}
+}
+
+// TestACrowdComesOnTop: the jobs of the pattern stay what they are, and those of
+// the crowd are of one project, within its time.
+func TestACrowdComesOnTop(t *testing.T) {
+	plain := small(4)
+	crowded := plain
+	crowded.Crowd = Crowd{At: 1000, For: 60, Jobs: 3000, HighShare: 0.25}
+	type sent struct {
+		at      float64
+		project trace.Project
+		work    float64
+	}
+	usual := map[sent]int{}
+	for _, job := range all(t, plain) {
+		usual[sent{job.Offset, job.Project, job.Work()}]++
+	}
+	jobs := all(t, crowded)
+	require.Len(t, jobs, plain.Jobs+3000)
+	projects, high, more := map[trace.Project]int{}, 0, 0
+	for _, job := range jobs {
+		key := sent{job.Offset, job.Project, job.Work()}
+		if usual[key] > 0 {
+			usual[key]--
+			continue
+		}
+		more++
+		projects[job.Project]++
+		assert.True(t, 1000 <= job.Offset && job.Offset <= 1060, "%v", job.Offset)
+		if job.Priority == selection.High {
+			high++
+		}
+	}
+	assert.Equal(t, 3000, more)
+	assert.Len(t, projects, 1)
+	assert.InDelta(t, 750, high, 120)
+}
+
+// Jobs of a project need the same, or each what it draws; nothing twice.
+func TestNeeds(t *testing.T) {
+	for _, each := range []bool{false, true} {
+		jobs := all(t, config(func(c *Config) {
+			c.Pattern, c.Jobs, c.Projects, c.Needs = steady, 2000, 20, Needs{Count: 30, Most: 4, Each: each}
+		}))
+		of, differ, counts := map[trace.Project][]trace.Need{}, 0, make([]int, 5)
+		for i := range jobs {
+			j := &jobs[i]
+			counts[len(j.Needs)]++
+			seen := map[trace.Project]bool{}
+			for _, n := range j.Needs {
+				require.False(t, seen[n.Name])
+				seen[n.Name] = true
+				require.Positive(t, n.Bytes)
+			}
+			if before, ok := of[j.Project]; ok && !reflect.DeepEqual(before, j.Needs) {
+				differ++
+			}
+			of[j.Project] = j.Needs
+		}
+		assert.NotContains(t, counts, 0, "all numbers are drawn")
+		assert.Equal(t, each, differ > 1000)
+		if !each {
+			assert.Zero(t, differ)
+		}
+	}
+}
+
+// Size multiplies what the data of others costs, and changes nothing else.
+func TestSizeOfNeeds(t *testing.T) {
+	of := func(size float64) []trace.Job {
+		return all(t, config(func(c *Config) {
+			c.Pattern, c.Jobs, c.Projects, c.Needs = steady, 200, 20, Needs{Count: 30, Most: 4, Each: true, Size: size}
+		}))
+	}
+	plain, large := of(0), of(5)
+	require.Len(t, large, len(plain))
+	for i := range plain {
+		require.Len(t, large[i].Needs, len(plain[i].Needs))
+		for k, n := range plain[i].Needs {
+			require.Equal(t, trace.Need{Name: n.Name, Load: 5 * n.Load, Bytes: 5 * n.Bytes}, large[i].Needs[k])
+		}
+		plain[i].Needs, large[i].Needs = nil, nil
+	}
+	require.Equal(t, plain, large)
+}
+
+func fromSources(change func(*Config)) Config {
+	return config(func(c *Config) {
+		c.Seed, c.Pattern, c.Jobs, c.Duration, c.Projects = 3, sources, 50_000, 2*hour, 800
+		change(c)
+	})
+}
+
+// counts are the jobs of each minute.
+func counts(jobs []trace.Job, minutes int) []float64 {
+	n := make([]float64, minutes)
+	for _, job := range jobs {
+		n[min(int(job.Offset/60), minutes-1)]++
+	}
+	return n
+}
+
+func variance(values []float64) float64 {
+	mean, sum := 0.0, 0.0
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		sum += (v - mean) * (v - mean) / float64(len(values))
+	}
+	return sum
+}
+
+// TestSourcesAreBursty: the jobs of a minute vary far more than those of a
+// Poisson process, whose variance is the mean, and still do over ten minutes.
+func TestSourcesAreBursty(t *testing.T) {
+	jobs := all(t, fromSources(func(*Config) {}))
+	minutes := counts(jobs, 120)
+	mean := 50_000.0 / 120
+	assert.Greater(t, variance(minutes), 5*mean)
+	var tens []float64
+	for ten := range slices.Chunk(minutes, 10) {
+		sum := 0.0
+		for _, n := range ten {
+			sum += n
+		}
+		tens = append(tens, sum)
+	}
+	assert.Greater(t, variance(tens), 10*10*mean)
+}
