@@ -220,7 +220,7 @@ func (cfg *Config) pick(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		p.Project, p.Priority = facts.Project, facts.Priority.String()
-		job = pool.Request{Project: facts.Key, Data: facts.Data, Bytes: facts.Bytes, Priority: facts.Priority}
+		job = pool.Request{Project: facts.Key, Data: facts.Data, Bytes: facts.Bytes, LengthKey: facts.LengthKey, Priority: facts.Priority}
 	}
 	p.Ranking, err = cfg.Explain(job)
 	if err != nil {

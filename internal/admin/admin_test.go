@@ -37,7 +37,7 @@ func config() admin.Config {
 		Events:    func() []logging.Event { return []logging.Event{{Text: "upstreams joined"}} },
 		About:     func() admin.About { return admin.About{Configuration: "listen: x\n"} },
 		Describe: func(io.Reader, int64) (intake.Facts, error) {
-			return intake.Facts{Project: "p", Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, nil
+			return intake.Facts{Project: "p", Data: &intake.Parts{Set: true}, Bytes: 9, LengthKey: 7, Priority: selection.High}, nil
 		},
 		Explain: func(pool.Request) ([]pool.Ranked, error) {
 			return []pool.Ranked{{Address: "a:1", Picked: true}, {Address: "b:1"}}, nil
@@ -105,7 +105,7 @@ func TestPick(t *testing.T) {
 		assert.Equal(t, want, asked)
 	}
 	require.Equal(t, http.StatusOK, serve(t, cfg, http.MethodPost, "/api/pick?project=1").Code)
-	assert.Equal(t, pool.Request{Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, asked, "the body tells")
+	assert.Equal(t, pool.Request{Data: &intake.Parts{Set: true}, Bytes: 9, LengthKey: 7, Priority: selection.High}, asked, "the body tells")
 	for err, want := range map[error]int{errors.New("no job"): 400, intake.ErrTooLarge: 413, intake.ErrNoRoom: 503} {
 		unread := cfg
 		unread.Describe = func(io.Reader, int64) (intake.Facts, error) { return intake.Facts{}, err }

@@ -107,8 +107,10 @@ func (m *keyManual) rows(prefix string, section reflect.Value, add func(key, row
 				d.SetDefaults()
 			}
 		}
-		if places, ok := field.Interface().(intake.Places); ok { // each place has the same keys
-			m.rows(key+".", reflect.ValueOf(places[0]), add)
+		if places, ok := field.Interface().(intake.Places); ok {
+			if strings.HasSuffix(key, "project") { // the keys of a place, once
+				m.rows(key+".", reflect.ValueOf(places[0]), add)
+			}
 		} else if kindOf(field) == "section" {
 			m.rows(key+".", field, add)
 		}

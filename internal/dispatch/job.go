@@ -28,6 +28,8 @@ type Request struct {
 	// the size is unknown.
 	Data      *intake.Parts
 	DataBytes float64
+	// LengthKey is as in pool.Request.
+	LengthKey uint64
 	// Among, if not nil, restricts the job to the upstreams with these addresses. Such a
 	// job is never queued.
 	Among []string
@@ -84,7 +86,7 @@ func (j *Job) Tried() *pool.Places { return &j.tried }
 // request is the job as the pool's request.
 func (j *Job) request() pool.Request {
 	return pool.Request{
-		Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes, Prefetch: j.Prefetch, Heavy: j.heavy,
+		Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes, LengthKey: j.LengthKey, Prefetch: j.Prefetch, Heavy: j.heavy,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -20,11 +21,15 @@ const (
 )
 
 // set stores the value of m in the facts; part is the index among several places of the
-// project. The value is not null. set returns what is wrong with the value, or "".
+// member. The value is not null. set returns what is wrong with the value, or "".
 func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong string) {
 	switch m {
 	case project:
 		return w.setProject(part, kind, value)
+	case lengthKey:
+		if text := plain(kind, value); len(text) > 0 {
+			w.lengths[part] = hash.Block(0, text)
+		}
 	case priority:
 		return w.setPriority(kind, value)
 	case session:
@@ -52,11 +57,8 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 func (w *walk) setProject(part int, kind jsontext.Kind, value []byte) (wrong string) {
 	switch size := int(w.project[part].Blocks); {
 	case size > 0:
-		if kind == '"' {
-			value = value[1 : len(value)-1]
-		}
 		first := len(w.chain) == 0
-		if w.chain = blocks(w.chain, value, size); first && len(w.chain) > 0 {
+		if w.chain = blocks(w.chain, plain(kind, value), size); first && len(w.chain) > 0 {
 			w.names[part] = fmt.Sprintf("%016x", w.chain[0].Key)
 		}
 	case kind == '[':
@@ -67,6 +69,14 @@ func (w *walk) setProject(part int, kind jsontext.Kind, value []byte) (wrong str
 		return wrong
 	}
 	return ""
+}
+
+// plain returns the text of a value, for a string without the quotation marks.
+func plain(kind jsontext.Kind, value []byte) []byte {
+	if kind == '"' {
+		return value[1 : len(value)-1]
+	}
+	return value
 }
 
 // setSeveral stores the projects of an array, which is valid JSON.

@@ -130,6 +130,39 @@ func TestTheFirstBlockNamesTheProject(t *testing.T) {
 	assert.NotZero(t, d.Facts.Key)
 }
 
+// Jobs have the same length key if the values at all places are the same; it never makes a difference to the other facts.
+func TestLengthKey(t *testing.T) {
+	s := Default()
+	s.LengthKey = Places{{Pointer: "/channel"}, {Pointer: "/rules"}, {Header: "X-Kind"}}
+	key := func(body, kind string) uint64 {
+		h := Head{Method: http.MethodPost, Header: http.Header{}}
+		if kind != "" {
+			h.Header.Set("X-Kind", kind)
+		}
+		d, err := described(t, s, h, body)
+		require.NoError(t, err, body)
+		assert.Equal(t, "p", d.Facts.Project)
+		assert.Equal(t, Full, d.Reading)
+		return d.Facts.LengthKey
+	}
+	long := strings.Repeat("x", 10_000)
+	seen := map[uint64]string{}
+	for _, c := range []struct{ body, kind string }{
+		{`"channel":"7"`, ""}, {`"channel":"7"`, "7"}, {`"channel":"8"`, ""}, {`"rules":"7"`, ""}, {`"rules":[{"a":1},{"b":2}]`, ""},
+		{`"rules":[{"a":1},{"b":3}]`, ""}, {`"rules":true`, ""}, {`"channel":"` + long + `"`, ""}, {`"channel":"` + long + `y"`, ""}, {`"x":1`, "7"},
+	} {
+		got := key(`{`+c.body+`,"project_id":"p"}`, c.kind)
+		assert.NotZero(t, got, c)
+		assert.Equal(t, got, key(`{"project_id":"p","priority":"low", `+c.body+`}`, c.kind))
+		assert.Empty(t, seen[got], c)
+		seen[got] = c.body + c.kind
+	}
+	assert.Equal(t, key(`{"channel":7,"project_id":"p"}`, ""), key(`{"channel":"7","project_id":"p"}`, ""), "as of a project, the type makes no difference")
+	for _, none := range []string{`"x":1`, `"channel":null`, `"channel":"","rules":null`} {
+		assert.Zero(t, key(`{`+none+`,"project_id":"p"}`, ""), none)
+	}
+}
+
 func TestRefusedPlaces(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
 		`project: set only one of pointer, header and path, not 2`: func(s *Settings) { s.Project[0].Header = "X" },
@@ -157,6 +190,13 @@ func TestRefusedPlaces(t *testing.T) {
 		`project.pointer: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`: func(s *Settings) { s.Project = Places{{Blocks: 8}} },
 		`project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`:         func(s *Settings) { s.Project = nil },
 		`project[1]: "/a" is already the project`:                                                                  func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
+		`length_key: "/project_id" is already the project`:                                                         func(s *Settings) { s.LengthKey = Places{{Pointer: "/project_id"}} },
+		`length_key[1].blocks: only the project can have blocks, not the length_key`: func(s *Settings) {
+			s.LengthKey = Places{{Pointer: "/a"}, {Pointer: "/b", Blocks: 8}}
+		},
+		`length_key: 5 places are more than 4`: func(s *Settings) {
+			s.LengthKey = Places{{Header: "A"}, {Header: "B"}, {Header: "C"}, {Header: "D"}, {Header: "E"}}
+		},
 		`project: 5 places are more than 4`: func(s *Settings) {
 			s.Project = Places{{Pointer: "/a"}, {Pointer: "/b"}, {Pointer: "/c"}, {Pointer: "/d"}, {Pointer: "/e"}}
 		},

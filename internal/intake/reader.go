@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -76,6 +77,7 @@ type walk struct {
 	chain   []Part            // blocks of the project's text
 	several []string          // projects from an array
 	lacking int               // places of the project not found yet
+	lengths [maxPlaces]uint64 // hashes of the parts of the length key, by place; 0 is absent
 	facts   Facts
 	scratch []byte // buffer for unescaped strings
 }
@@ -200,13 +202,18 @@ func (w *walk) readHead(h Head, wanted []headMember) error {
 	return nil
 }
 
-// join builds the project from the values of its places. Absent places are skipped.
+// join builds the project and the length key from the values of their places. Absent places of the project are skipped.
 func (w *walk) join() error {
 	name := strings.Join(slices.DeleteFunc(w.names[:], func(part string) bool { return part == "" }), separator)
 	if len(name) > MaxProject {
 		return headError(fmt.Sprintf("the project is longer than %d bytes with all its parts", MaxProject))
 	}
 	f := &w.facts
+	if w.lengths != [maxPlaces]uint64{} {
+		for _, part := range w.lengths {
+			f.LengthKey = hash.Pair(f.LengthKey, part)
+		}
+	}
 	switch {
 	case len(w.several) > 0 && len(w.chain) > 0:
 		return headError("the project has both blocks and an array of several projects")

@@ -30,6 +30,10 @@ type Settings struct {
 	// Bytes is the place of the size of the project's data, in bytes. It determines the estimated cost of
 	// a fetch. For jobs without it, the size is taken from the cache listings.
 	Bytes Place `yaml:"bytes"`
+	// LengthKey is one or more places of values that tell jobs of a project apart by their duration, such as the
+	// channel or the set of rules. Expected durations are then learned by project and these values. A value can be of
+	// any JSON type; its text counts. A place has the keys of the project's, without blocks.
+	LengthKey Places `yaml:"length_key"`
 	// Prefetch is the place of a boolean: true marks a request that only loads its project's data into a cache. A path
 	// pattern without *, such as /v1/prefetch, marks every request whose path has this prefix.
 	Prefetch Place `yaml:"prefetch"`
@@ -55,6 +59,7 @@ func Default() Settings {
 		StreamTimeout:    Place{Pointer: "/timeouts/stream_seconds"},
 		Session:          Place{Pointer: "/session_id"},
 		Bytes:            Place{Pointer: nowhere},
+		LengthKey:        Places{{Pointer: nowhere}},
 		Prefetch:         Place{Pointer: nowhere},
 		ExpectedHeader:   "Job-Expected",
 
@@ -106,6 +111,7 @@ type member uint8
 const (
 	none member = iota
 	project
+	lengthKey
 	priority
 	queue
 	firstByte
@@ -118,14 +124,14 @@ const (
 
 // String returns the member's key in the settings.
 func (m member) String() string {
-	return [members]string{"", "project", "priority", "queue_timeout", "first_byte_timeout", "stream_timeout", "session", "bytes", "prefetch"}[m]
+	return [members]string{"", "project", "length_key", "priority", "queue_timeout", "first_byte_timeout", "stream_timeout", "session", "bytes", "prefetch"}[m]
 }
 
 // Upper bounds of the JSON Pointers in the settings.
 const (
-	maxPointer = 256                                            // bytes of a pointer
-	maxNames   = 10                                             // names in a pointer
-	maxNodes   = maxNames * (int(members-priority) + maxPlaces) // names in all pointers
+	maxPointer = 256                                              // bytes of a pointer
+	maxNames   = 10                                               // names in a pointer
+	maxNodes   = maxNames * (int(members-priority) + 2*maxPlaces) // names in all pointers
 )
 
 // members returns the tree of the members in the body and the list of the members
@@ -143,22 +149,28 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 		}
 		root.place(f, key, p.Pointer, m, part, &nodes)
 	}
-	switch n := len(s.Project); {
-	case n == 1:
-		add(project.String(), s.Project[0], project, 0)
-	case n == 0:
-		add(project.String(), Place{}, project, 0)
-	case n > maxPlaces:
-		f.Add(project.String(), "%d places are more than %d", n, maxPlaces)
-	default:
-		for i, p := range s.Project {
-			add(fmt.Sprintf("%v[%d]", project, i), p, project, i)
+	addPlaces := func(m member, places Places) {
+		switch n := len(places); {
+		case n == 1:
+			add(m.String(), places[0], m, 0)
+		case n == 0:
+			add(m.String(), Place{}, m, 0)
+		case n > maxPlaces:
+			f.Add(m.String(), "%d places are more than %d", n, maxPlaces)
+		default:
+			for i, p := range places {
+				add(fmt.Sprintf("%v[%d]", m, i), p, m, i)
+			}
 		}
 	}
+	addPlaces(project, s.Project)
 	for m, p := range [members]Place{priority: s.Priority, queue: s.QueueTimeout, firstByte: s.FirstByteTimeout, stream: s.StreamTimeout, session: s.Session, dataBytes: s.Bytes, prefetch: s.Prefetch} {
 		if m := member(m); m >= priority {
 			add(m.String(), p, m, 0)
 		}
+	}
+	if len(s.LengthKey) > 0 {
+		addPlaces(lengthKey, s.LengthKey) // last: its places conflict with the others', not the other way round
 	}
 	return root, head
 }

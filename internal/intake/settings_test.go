@@ -103,11 +103,12 @@ func TestLargestTree(t *testing.T) {
 	r, err := NewReader(Settings{
 		Project: Places{at("a"), at("g"), at("h"), at("i")}, Bytes: at("j"),
 		Priority: at("b"), QueueTimeout: at("c"), FirstByteTimeout: at("d"), StreamTimeout: at("e"), Session: at("f"), Prefetch: at("k"),
+		LengthKey: Places{at("l"), at("m"), at("n"), at("o")},
 	})
 	require.NoError(t, err)
 	var body strings.Builder
-	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"} {
-		value := []string{"1", `"high"`, "2", "3", "4", `"s"`, "7", "8", "9", "10", "true"}[i]
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o"} {
+		value := []string{"1", `"high"`, "2", "3", "4", `"s"`, "7", "8", "9", "10", "true", "1", "2", "3", "4"}[i]
 		body.WriteString([]string{"{", ","}[min(i, 1)])
 		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
 	}
@@ -115,4 +116,5 @@ func TestLargestTree(t *testing.T) {
 	facts, _, err := r.read(Head{}, []byte(body.String()), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="1/7/8/9" priority=high prefetch session="s" bytes=10 queue=2s evaluate=3s stream=4s`, describe(facts, nil))
+	assert.NotZero(t, facts.LengthKey)
 }

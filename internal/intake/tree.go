@@ -13,7 +13,7 @@ import (
 type headMember struct {
 	Place
 	want member
-	part int // index among the places of the project
+	part int // index among the places of the member
 }
 
 // node is one name in the pointers to wanted members of the body. A node is either a
@@ -22,7 +22,7 @@ type node struct {
 	name     string
 	pointer  string
 	want     member
-	part     int // index among the places of the project
+	part     int // index among the places of the member
 	leaves   int // number of wanted members at or below this node
 	index    int // number of this node in the tree
 	children []*node

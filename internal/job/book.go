@@ -107,7 +107,7 @@ func (b *Book) Begin(r dispatch.Request) {
 	} else if r.Data == nil {
 		r.Data = &intake.Parts{Parts: []intake.Part{{Key: f.Key}}, Set: true}
 	}
-	r.DataBytes, r.Priority, r.Arrived = f.Bytes, f.Priority, b.Record.Arrived
+	r.DataBytes, r.LengthKey, r.Priority, r.Arrived = f.Bytes, f.LengthKey, f.Priority, b.Record.Arrived
 	r.Queue, r.Evaluate, r.Stream = f.Queue, f.Evaluate, f.Stream
 	b.Job = b.cfg.Claimer.Begin(r)
 }

@@ -90,9 +90,9 @@ func TestWhatAJobIsTakenInWith(t *testing.T) {
 		Queue: 3 * time.Second, Evaluate: 4 * time.Second,
 	}
 	assert.Equal(t, want, b.Job.Request)
-	f.Bytes, f.Stream = 5, time.Second
+	f.Bytes, f.Stream, f.LengthKey = 5, time.Second, 6
 	b.Begin(dispatch.Request{Project: 9, Name: "nine"})
-	want.Project, want.Name, want.DataBytes, want.Stream = 9, "nine", 5, time.Second
+	want.Project, want.Name, want.DataBytes, want.Stream, want.LengthKey = 9, "nine", 5, time.Second, 6
 	want.Data = &intake.Parts{Parts: []intake.Part{{Key: f.Key}}, Set: true}
 	assert.Equal(t, want, b.Job.Request)
 	f.Data = &intake.Parts{}

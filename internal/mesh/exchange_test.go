@@ -206,11 +206,12 @@ func TestHeadersAlone(t *testing.T) {
 	f := newFixture(t, 1, func(c *job.Config) {
 		c.Reader, _ = intake.NewReader(intake.Settings{
 			Project: intake.Places{{Header: "X-Project"}}, Priority: nowhere, QueueTimeout: nowhere, FirstByteTimeout: nowhere, StreamTimeout: nowhere, Session: nowhere, Bytes: nowhere, Prefetch: nowhere,
+			LengthKey: intake.Places{{Header: "X-Channel"}},
 		})
 	})
 	f.balancer.Set([]pool.Upstream{{Address: "10.0.0.1:9000"}, {Address: "[2001:db8::1]:9000"}})
 	e := f.envoy()
-	first := mode{}.headers(false, "content-length", "5", "x-project", "p7")
+	first := mode{}.headers(false, "content-length", "5", "x-project", "p7", "x-channel", "c")
 	first.MetadataContext = metadata(subsetNamespace, subsetKey, structpb.NewStringValue("[2001:DB8:0::1]:9000"))
 	e.send(first)
 	assert.Equal(t, "[2001:db8::1]:9000", placedAt(t, e.recv()))
@@ -219,6 +220,7 @@ func TestHeadersAlone(t *testing.T) {
 	require.NoError(t, e.stream.CloseSend())
 	j := f.ended(1)
 	assert.Equal(t, []any{"p7", int64(5), intake.Answered, 1}, []any{j.Facts.Project, j.Body, j.Outcome, len(j.Attempts)})
+	assert.NotZero(t, j.Facts.LengthKey)
 }
 
 func TestModes(t *testing.T) {

@@ -36,7 +36,12 @@ func (c *Explain) Run(s cli.Console) error {
 	if pick.Project != "" {
 		of = "a job of project " + cli.Plain(pick.Project)
 	}
-	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n\n", of, cli.Plain(pick.Priority), cli.Plain(pick.Upstream))
+	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n", of, cli.Plain(pick.Priority), cli.Plain(pick.Upstream))
+	if len(pick.Ranking) > 0 && pick.Ranking[0].Expected > 0 {
+		first := pick.Ranking[0]
+		fmt.Fprintf(s.Out, "it will probably hold a core for %s s; learned from: %s\n", short(first.Expected), cli.Plain(first.ExpectedBy))
+	}
+	fmt.Fprintln(s.Out)
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "cost\twait\tfetch\tplacement\tstop\tjobs\tcache\tfound\tupstream\t\n")
 	shadow := ""

@@ -105,13 +105,14 @@ func TestExplainABody(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	code, out, problems := ask(t, map[string]string{"/api/pick?priority=high&project=a%26b": `{"project":"a&b","priority":"high","upstream":"b:1","ranking":[
-		{"address":"b:1","cache":"cached","found":1,"jobs":3,"cost":{"total":0.25,"wait":0.25}},
+		{"address":"b:1","cache":"cached","found":1,"jobs":3,"expected_seconds":2.5,"expected_by":"length_key","cost":{"total":0.25,"wait":0.25}},
 		{"address":"a:1","cache":"none","jobs":0,"cost":{"total":2.12345,"fetch":2,"placement":0.12345}},
 		{"address":"c\u001b[2J:1","cache":"none","jobs":1,"shadow":true}]}`,
 		"/api/upstreams": `{"upstreams":[{"address":"b:1"},{"address":"d:1","why":"suspect: it owes 3 answers"},{"address":"e:1","why":"breaker open"}]}`,
 	}, "explain", "--project", "a&b", "--priority", "high")
 	require.Zero(t, code, problems)
 	assert.Equal(t, `a job of project a&b, priority high, would go to b:1
+it will probably hold a core for 2.5 s; learned from: length_key
 
   cost  wait  fetch  placement  stop  jobs   cache  found  upstream
   0.25  0.25      0          0     0     3  cached  100 %       b:1

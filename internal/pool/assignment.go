@@ -16,8 +16,8 @@ type Choice struct {
 	// Cache is the project's cache status there.
 	Cache selection.Cache
 	Why
-	// Expected is how long the job will hold a core there, in seconds: as long as its project's jobs
-	// usually do, or all where the project is not known, and the fetch of what is not there. 0 is not known.
+	// Expected is how long the job will probably hold a core there, in seconds, with the fetch of data that is not there. It is
+	// learned from the jobs with its length key, from those of its project, or from all jobs. 0 is unknown.
 	Expected float64
 	// Fallbacks are the upstreams to try when this one does not answer, the best
 	// first, where Request asks for them.
@@ -245,7 +245,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		}
 	}
 	if o == Answered && a.project.id != 0 && !a.run.began.IsZero() {
-		p.lengths.learn(&a.project.lengths, now.Sub(a.run.began)-a.run.fetched, lastLengths)
+		p.lengths.learn(&a.need, now.Sub(a.run.began)-a.run.fetched)
 	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {

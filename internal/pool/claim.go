@@ -53,8 +53,8 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, e health.En
 		pool:   p, member: m, entry: e, idle: hasFreeCore(*v),
 	}
 	c.need.clone(&a.need)
-	if length := p.length(&a.need); length > 0 && !a.prefetch {
-		a.Expected = length + (1-v.Warm)*c.job.Fetch
+	if !a.prefetch {
+		a.Expected, _ = p.lengths.hold(&a.need, v, c.job.Fetch)
 	}
 	for j, cost := range c.costs {
 		switch {

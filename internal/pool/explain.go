@@ -27,6 +27,11 @@ type Ranked struct {
 	Jobs float64 `json:"jobs"`
 	// Overtaken is how many of them the job would overtake: those of low priority that wait, if it is a high job.
 	Overtaken float64 `json:"overtaken,omitempty"`
+	// Expected is how long the job would probably hold a core there, in seconds, with the fetch of data that is not there;
+	// absent while unknown. ExpectedBy names the jobs from which the part without the fetch was learned: length_key (those of the
+	// project with the same length key), project, or all.
+	Expected   float64 `json:"expected_seconds,omitempty"`
+	ExpectedBy string  `json:"expected_by,omitempty"`
 	// Cost is what spoke for and against it; absent where the policy weighs no costs.
 	Cost *selection.Cost `json:"cost,omitempty"`
 }
@@ -45,6 +50,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
 		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Heavy: c.members[i].Heavy, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}
+		ranked[i].Expected, ranked[i].ExpectedBy = p.lengths.hold(&c.need, &c.views[i], c.job.Fetch)
 		if len(c.costs) > 0 {
 			ranked[i].Cost = &c.costs[i]
 		}

@@ -8,12 +8,11 @@ import (
 const (
 	// answerPrior is what is expected before anything was seen.
 	answerPrior = 250 * time.Millisecond // the thesis's median job
-	// shrinkAnswers and shrinkLengths are how many observations the pool-wide mean counts for while a
-	// project has few of its own.
-	shrinkAnswers, shrinkLengths = 2, 0.5
-	// lastAnswers and lastLengths are as how many observations those of a project count at most, so that a
-	// project that grows is followed; lately is the same of all jobs.
-	lastAnswers, lastLengths, lately = 5, 30, 100
+	// shrinkAnswers is the weight of the pool-wide mean, in observations of the project.
+	shrinkAnswers = 2
+	// lastAnswers is the number of a project's observations that count, so that a project that grows is
+	// followed; lately is the same for all jobs.
+	lastAnswers, lately = 5, 100
 	// learnedProjects bounds the projects that are remembered: about 10 MB, and 4 MB more
 	// where a project has near upstreams.
 	learnedProjects = 1 << 16

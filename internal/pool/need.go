@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -21,6 +22,8 @@ type Request struct {
 	Heavy bool
 	// Bytes is the size of the project's data, if the job tells it; 0 if not.
 	Bytes float64
+	// LengthKey is a hash of what tells the project's jobs apart by their duration; 0 for nothing.
+	LengthKey uint64
 	// Among, if not nil, are the only addresses that the job may go to.
 	Among *Places
 	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
@@ -50,6 +53,9 @@ func (p *Pool) need(n *need, r *Request, keep bool) {
 	}
 	if place != r.Project {
 		n.project = p.projects.state(place, keep)
+	}
+	if r.LengthKey != 0 {
+		n.length = hash.Pair(n.project.id, r.LengthKey)
 	}
 }
 
@@ -105,10 +111,11 @@ func (p *Pool) Heavy(r Request) bool {
 	n, s := &p.memory.need, &p.cfg.Heavy
 	p.need(n, &r, false)
 	size := n.total()
+	length, _ := p.lengths.expected(n)
 	if !n.data.set && saneBytes(r.Bytes) {
 		size = r.Bytes
 	}
 	return p.heavy[r.Project] || p.heavy[n.project.id] ||
 		s.Bytes > 0 && size >= float64(s.Bytes) ||
-		s.Expected > 0 && p.length(n) >= s.Expected.Seconds()
+		s.Expected > 0 && length >= s.Expected.Seconds()
 }

@@ -15,7 +15,7 @@ type learned struct {
 	projects projectStates
 	fetches  *fetchModel    // how long projects' data takes to fetch
 	answers  average        // how long an answer takes to begin where it is cached
-	lengths  average        // how long a job takes once it runs
+	lengths  lengths        // how long a job takes once it runs
 	once     average        // of jobs whose project had not been seen
 	prompts  *prompts.Model // what was learned from prompts
 }
@@ -25,7 +25,7 @@ func newLearned() learned {
 		projects: newProjectStates(learnedProjects),
 		fetches:  newFetchModel(),
 		answers:  average{mean: logOf(answerPrior), n: 1},
-		lengths:  average{mean: logOf(answerPrior), n: 1},
+		lengths:  newLengths(),
 		once:     average{mean: 0.5, n: 10},
 		prompts:  prompts.NewModel(),
 	}
@@ -39,14 +39,6 @@ func (l *learned) fetch(n *need) float64 {
 		return l.prompts.ReadTime(n.prompt)
 	}
 	return l.fetches.expected(n.project.size())
-}
-
-// length is how long a job is expected to hold a core once its data is there, in seconds; 0 is not known.
-func (l *learned) length(n *need) float64 {
-	if l.lengths.n <= 1 { // only the prior
-		return 0
-	}
-	return l.lengths.expected(n.project.lengths, shrinkLengths)
 }
 
 const (
@@ -68,7 +60,7 @@ type projectState struct {
 	seen bool   // there was a job of it before, here or at an upstream
 
 	answers      average // how long they take to begin where its data is cached
-	lengths      average // how long its jobs take once they run
+	length       average // how long its jobs take once they run
 	usual        average // how long its answers take to begin, upstreams' slowness aside
 	listed, told float64 // bytes of its data, by cache listings and by jobs; 0 is not known
 
@@ -130,8 +122,9 @@ type need struct {
 	data     data
 	prompt   *prompts.Prompt // nil is none
 	priority selection.Priority
-	heavy    bool // it goes to upstreams for heavy jobs, if one is eligible
-	prefetch bool // it only loads the data: nothing is learned of how long jobs take
+	length   uint64 // key of what was learned of the durations of jobs like it; 0 is none
+	heavy    bool   // it goes to upstreams for heavy jobs, if one is eligible
+	prefetch bool   // it only loads the data: nothing is learned of how long jobs take
 }
 
 // data is that of a project, or of a set of projects.

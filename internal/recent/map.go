@@ -1,7 +1,10 @@
 // Package recent holds bounded collections that evict the least recently used entries.
 package recent
 
-import "maps"
+import (
+	"iter"
+	"maps"
+)
 
 // Map is a bounded map of two generations. When the young generation is full, the old one is dropped and the young one
 // becomes the old one. The result never depends on Go's random map order, so equal inputs give equal contents.
@@ -36,4 +39,17 @@ func (m *Map[V]) Put(key uint64, v V) {
 		}
 	}
 	m.young[key] = v
+}
+
+// All yields the keys and values, those of the young generation first.
+func (m *Map[V]) All() iter.Seq2[uint64, V] {
+	return func(yield func(uint64, V) bool) {
+		for _, generation := range []map[uint64]V{m.young, m.old} {
+			for key, v := range generation {
+				if !yield(key, v) {
+					return
+				}
+			}
+		}
+	}
 }
