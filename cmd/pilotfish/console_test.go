@@ -171,6 +171,46 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT`, failed["at"])
 }
 
+// What was learned of the durations of jobs by job.length_key is there after a restart, and explained. A snapshot whose durations
+// cannot be used does not keep a sidecar from starting.
+func TestLengthsAfterARestart(t *testing.T) {
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	cfg, _ := fileConfig(t, upstream.Address())
+	cfg.Discovery.Snapshot = filepath.Join(t.TempDir(), "snapshot")
+	cfg.Job.LengthKey = intake.Places{{Pointer: "/channel"}}
+	const body = `{"project_id": 7, "channel": "a"}`
+	learnedFrom := func(jobs int) string {
+		s, logs := logged(t, &cfg)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		s.start(ctx)
+		defer s.stop()
+		require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
+		for range jobs {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			s.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		w := httptest.NewRecorder()
+		s.admin().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/pick", strings.NewReader(body)))
+		var pick admin.Pick
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &pick), w.Body)
+		require.Len(t, pick.Ranking, 1)
+		assert.Equal(t, pick.Ranking[0].ExpectedBy != "", pick.Ranking[0].Expected > 0)
+		for _, line := range logs.FilterMessage("the durations of jobs are learned anew").All() {
+			return line.ContextMap()["error"].(string)
+		}
+		return pick.Ranking[0].ExpectedBy
+	}
+	assert.Empty(t, learnedFrom(0), "nothing is known")
+	assert.Equal(t, "length_key", learnedFrom(5))
+	assert.Equal(t, "length_key", learnedFrom(0), "after a restart")
+	text, err := os.ReadFile(cfg.Discovery.Snapshot)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(cfg.Discovery.Snapshot, bytes.Replace(text, []byte(`"seconds": `), []byte(`"seconds": -`), 1), 0o600))
+	assert.Contains(t, learnedFrom(0), "duration 1 is -")
+}
+
 // The page says what the fleet needs once it has seen jobs.
 func TestCapacityOnTheAdminPort(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")

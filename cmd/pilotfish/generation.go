@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -63,6 +64,12 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	}
 	if g.discovery, err = discovery.New(found); err != nil {
 		return nil, err
+	}
+	if before == nil {
+		list, err := g.discovery.Lengths()
+		if err = cmp.Or(err, s.balancer.SetLengths(list)); err != nil {
+			s.log.Warn("the durations of jobs are learned anew", zap.Error(err))
+		}
 	}
 	g.reports = report.New(report.Config{
 		Settings: cfg.Reports, Dial: dial, Rand: newRand(), Reported: reported(s.balancer.States()),
@@ -146,6 +153,7 @@ func (s *sidecar) startGeneration(g *generation) {
 	g.reports.Follow(addresses(upstreams(s.balancer.States()))) // discovery may have nothing to say for long
 	var wg sync.WaitGroup
 	wg.Go(func() { g.reports.Run(ctx) })
+	wg.Go(func() { g.discovery.KeepLengths(ctx, s.balancer.Lengths) })
 	wg.Go(func() {
 		g.discovery.Run(ctx, func(set []pool.Upstream) {
 			s.balancer.Set(set)

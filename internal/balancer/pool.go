@@ -102,6 +102,20 @@ func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
 	return b.pool.Explain(time.Now(), r)
 }
 
+// Lengths returns what was learned of the durations of jobs.
+func (b *Balancer) Lengths() []pool.Length {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Lengths()
+}
+
+// SetLengths replaces what was learned of the durations of jobs.
+func (b *Balancer) SetLengths(list []pool.Length) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.SetLengths(list)
+}
+
 // Counts returns the numbers of jobs in flight and in the queue.
 func (b *Balancer) Counts() (inFlight, waiting int) {
 	b.mu.Lock()

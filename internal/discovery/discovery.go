@@ -60,14 +60,13 @@ type Status struct {
 
 // Discovery follows one source.
 type Discovery struct {
-	changed     func(Status)
-	self        own
-	source      source
-	guard       guard
-	pacer       pacer
-	snapshot    *snapshot       // nil if none is configured
-	saved       []pool.Upstream // the content of the snapshot at the start
-	snapshotErr error           // of the last read or write of the snapshot
+	changed  func(Status)
+	self     own
+	source   source
+	guard    guard
+	pacer    pacer
+	snapshot *snapshot       // nil if none is configured
+	saved    []pool.Upstream // those of the snapshot at the start
 
 	mu     sync.Mutex
 	status Status
@@ -94,9 +93,9 @@ func New(cfg Config) (*Discovery, error) {
 		status: Status{Source: from.name, AcceptedAt: cfg.Before.AcceptedAt, Trouble: cfg.Before.Trouble},
 	}
 	if cfg.Snapshot != "" {
-		d.snapshot = &snapshot{path: cfg.Snapshot, Source: from.name}
-		d.saved, d.snapshotErr = d.snapshot.read()
-		d.saved = arrange(d.saved, self)
+		d.snapshot = &snapshot{path: cfg.Snapshot, source: from.name}
+		d.snapshot.read()
+		d.saved = arrange(d.snapshot.content.Upstreams, self)
 	}
 	if last := arrange(cfg.Last, self); len(last) > 0 {
 		d.guard.good, d.status.Upstreams = last, len(last)
@@ -175,7 +174,8 @@ func (d *Discovery) take(now time.Time, r reply, err error) verdict {
 		result = d.guard.decide(now, set)
 	}
 	if result.changed && !restored && d.snapshot != nil {
-		d.snapshotErr = d.snapshot.write(d.guard.current())
+		set := d.guard.current()
+		d.snapshot.write(func(c *content) { c.Upstreams = set })
 	}
 	result.changed = result.changed || restored
 	d.note(now, result, r, err)

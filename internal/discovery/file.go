@@ -41,7 +41,7 @@ func (s *Settings) openFile(*Config) (source, error) {
 }
 
 func (f *file) query(context.Context, time.Duration) (reply, error) {
-	text, err := readFile(f.path)
+	text, err := readFile(f.path, maxFile)
 	if err != nil {
 		return reply{}, err
 	}
@@ -58,8 +58,8 @@ func (f *file) query(context.Context, time.Duration) (reply, error) {
 }
 
 // readFile reads a file of upstreams.
-func readFile(path string) ([]byte, error) {
-	text, err := files.Read(path, maxFile)
+func readFile(path string, most int64) ([]byte, error) {
+	text, err := files.Read(path, most)
 	if at, ok := errors.AsType[*fs.PathError](err); ok { // its text repeats the path
 		return nil, fmt.Errorf("%s cannot be read: %w", path, at.Err)
 	}

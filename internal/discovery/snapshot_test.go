@@ -1,15 +1,19 @@
 package discovery
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 func keeping(path string) func(*Config) { return func(c *Config) { c.Snapshot = path } }
@@ -73,7 +77,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 		"bad cores":        {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","cores":70000`, 1), ": a:1 has weight 0 and 70000 cores: want 0 to"},
 		"cut short":        {snapshotOf("a b")[:90], ": unexpected end of JSON input"},
 		"too many":         {snapshotOf(many(maxUpstreams + 1)), " has 10001 upstreams of "},
-		"longer than that": {strings.Repeat(" ", maxFile+1), " is longer than 4194304 bytes"},
+		"longer than that": {strings.Repeat(" ", maxSnapshot+1), " is longer than 8388608 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "snapshot")
@@ -110,4 +114,68 @@ func TestSnapshotWithoutAFileIsNoError(t *testing.T) {
 		assert.Empty(t, follow(t, d, time.Minute))
 		assert.NotContains(t, d.Status().Trouble, "snapshot")
 	})
+}
+
+// The durations of jobs are written every five minutes and at the end, beside the set, and are there after a restart.
+func TestSnapshotKeepsLengths(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	saved := func() []pool.Length {
+		d := consulOf(t, &agent{}, keeping(path))
+		list, err := d.Lengths()
+		require.NoError(t, err)
+		return list
+	}
+	assert.Empty(t, saved(), "there is no file")
+	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("a")), 0o600))
+	assert.Empty(t, saved(), "a file of an earlier version")
+	bubble(t, func(t *testing.T) {
+		start := time.Now()
+		d := consulOf(t, &agent{}, keeping(path))
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			d.KeepLengths(ctx, func() []pool.Length {
+				return []pool.Length{{Seconds: time.Since(start).Minutes(), Jobs: 9}, {Key: 1<<64 - 1, Seconds: 2, Jobs: 3}, {Project: 5, Seconds: 4, Jobs: 1}}
+			})
+		})
+		for _, c := range []struct {
+			after  time.Duration
+			reply  string
+			first  float64
+			groups int
+		}{{4, "a", 0, 0}, {6, "a b", 5, 3}, {8, "a b c", 5, 3}, {11, "b c", 10, 3}} {
+			time.Sleep(time.Until(start.Add(c.after * time.Minute)))
+			d.take(time.Now(), reply{upstreams: ups(c.reply)}, nil)
+			got := consulOf(t, &agent{}, keeping(path))
+			assert.Equal(t, c.reply, names(got.saved))
+			list, err := got.Lengths()
+			require.NoError(t, err)
+			if assert.Len(t, list, c.groups) && c.groups > 0 {
+				assert.InDelta(t, c.first, list[0].Seconds, 1e-9)
+			}
+		}
+		wg.Wait()
+	})
+	assert.Equal(t, []pool.Length{{Seconds: 12, Jobs: 9}, {Key: 1<<64 - 1, Seconds: 2, Jobs: 3}, {Project: 5, Seconds: 4, Jobs: 1}}, saved())
+}
+
+// Durations that cannot be used cost nothing but themselves.
+func TestSnapshotWithBadLengths(t *testing.T) {
+	for lengths, want := range map[string]string{
+		`{"version":2,"groups":[]}`: ": they have version 2, and this is version 1",
+		`[]`:                        ": json: cannot unmarshal array into Go value of type discovery.savedLengths",
+		`{"version":1,"groups":[{"seconds":"x"}]}`:   ": json: cannot unmarshal string into Go struct field",
+		`{"version":1,"groups":[{"key":-1}]}`:        ": json: cannot unmarshal number -1 into Go struct field",
+		`{"version":1,"groups":[{"seconds":1e999}]}`: ": json: cannot unmarshal number 1e999 into Go struct field",
+	} {
+		path := filepath.Join(t.TempDir(), "snapshot")
+		text := strings.TrimSuffix(snapshotOf("a"), "\n}") + ",\n \"lengths\": " + lengths + "}"
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		d := consulOf(t, &agent{}, keeping(path))
+		list, err := d.Lengths()
+		require.ErrorContains(t, err, "the durations of jobs in the snapshot "+path+want)
+		assert.Empty(t, list)
+		assert.Equal(t, "a", names(d.saved))
+	}
 }

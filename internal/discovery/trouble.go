@@ -36,8 +36,10 @@ func (d *Discovery) trouble(result verdict, r reply, err error) string {
 	case r.skipped > 1:
 		all = append(all, fmt.Sprintf("left out: %v, and %d more", r.skipReason, r.skipped-1))
 	}
-	if d.snapshotErr != nil {
-		all = append(all, d.snapshotErr.Error())
+	if d.snapshot != nil {
+		if err := d.snapshot.problem(); err != nil {
+			all = append(all, err.Error())
+		}
 	}
 	for i, text := range all {
 		all[i] = settings.Cut(localPort.ReplaceAllString(text, ""), settings.MaxText/2) // so that the consequence fits behind it
