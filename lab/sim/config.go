@@ -63,6 +63,8 @@ type Sidecars struct {
 	Unpolled bool `yaml:"-"`
 	// OneKey gives sidecars only a job's project, not the other data that the job needs.
 	OneKey bool `yaml:"one_key"`
+	// LengthKey lets sidecars learn the durations of jobs by project and channel, as with job.length_key.
+	LengthKey bool `yaml:"length_key"`
 	// Attempts and Budget are as in dispatch.RetrySettings.
 	Attempts int `yaml:"-"`
 	// CountTimeouts treats a connect timeout as a failed attempt, as the thesis's system does: it

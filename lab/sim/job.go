@@ -34,19 +34,21 @@ type job struct {
 	server   *server
 	seq      uint64
 	expected time.Duration // expected duration
-	before   time.Duration // expected duration of the project's jobs that were present at arrival
-	turn     time.Duration // sort key among the jobs of its priority
-	worked   time.Duration // total duration of the joblets it used
-	ran      time.Duration // the part of worked during which this job was present
-	joined   time.Duration // when it joined its current joblet
-	phase    phase
-	needed   int // number of Needs fetched so far
-	on       *joblet
-	received time.Duration
-	begun    time.Duration // start of its first joblet; negative before
-	fetches  bool          // it caused the fetch of its project's data
-	cold     bool          // the data was not cached: this job or an earlier one fetches it
-	ended    bool
+	// sentLength is the duration that the sidecar expects; 0 is unknown.
+	sentLength time.Duration
+	before     time.Duration // expected duration of the project's jobs that were present at arrival
+	turn       time.Duration // sort key among the jobs of its priority
+	worked     time.Duration // total duration of the joblets it used
+	ran        time.Duration // the part of worked during which this job was present
+	joined     time.Duration // when it joined its current joblet
+	phase      phase
+	needed     int // number of Needs fetched so far
+	on         *joblet
+	received   time.Duration
+	begun      time.Duration // start of its first joblet; negative before
+	fetches    bool          // it caused the fetch of its project's data
+	cold       bool          // the data was not cached: this job or an earlier one fetches it
+	ended      bool
 }
 
 func newJob(t *trace.Job, number int64) *job {

@@ -67,11 +67,10 @@ func (s *server) receive(w *world, j *job) {
 	j.received = w.now
 	j.server = s
 	j.phase, j.needed = feedSource, 0
-	sent := trace.Duration(j.assignment.Expected)
-	if w.cfg.Sidecars.Untold {
-		sent = 0
+	if j.sentLength = trace.Duration(j.assignment.Expected); w.cfg.Sidecars.Untold {
+		j.sentLength = 0
 	}
-	j.expected = s.lengths.Expected(j.project, sent)
+	j.expected = s.lengths.Expected(j.project, j.sentLength)
 	j.worked, j.ran, j.before = 0, 0, s.open(j.project)
 	s.present = append(s.present, j)
 	if s.suffers(hung, w.now) {
@@ -132,7 +131,7 @@ func (s *server) advance(w *world, j *job) {
 	w.answered(j) // before leave: the load hint includes this job
 	s.leave(j)
 	if !j.Prefetch && j.worked > 0 {
-		s.lengths.Learn(j.project, j.worked)
+		s.lengths.Learn(j.project, j.worked, j.sentLength)
 	}
 	s.completed++
 	w.finish(j, pool.Answered, Done)

@@ -70,6 +70,9 @@ func (s *sidecar) submit(w *world, j *job) {
 		Evaluate: trace.Duration(j.Timeouts.Evaluate),
 		Stream:   trace.Duration(j.Timeouts.Stream),
 	}
+	if w.cfg.Sidecars.LengthKey {
+		r.LengthKey = uint64(j.Channel)
+	}
 	if !w.cfg.Sidecars.OneKey {
 		r.Data = j.parts()
 	}

@@ -22,6 +22,9 @@ type Job struct {
 	// Project identifies the data that the job needs; "" is a job without a project.
 	Project  Project
 	Priority selection.Priority
+	// Channel is the number of the project's export channel that the job is for; 0 is none. Jobs of one channel take
+	// about as long.
+	Channel int64
 	// Prefetch is set for a job that only loads the project's data into the cache (the thesis, 3.2): its only cost is Load.
 	Prefetch bool
 	// Version is the version of the project's data. An import increments it, which makes cached data of older versions useless.

@@ -34,6 +34,7 @@ func (g *Generator) fill(job *trace.Job, project int, priority selection.Priorit
 func (g *Generator) fillLow(job *trace.Job, project, channel int, rng *rand.Rand) {
 	p := g.fill(job, project, selection.Low, rng)
 	c := &p.Channels[channel]
+	job.Channel = 1 + int64(channel)
 	factor := min(logNormal(rng, 1, jobSpread), g.cfg.MaxWork/(c.Operators+c.Output))
 	job.Operators, job.Output = rounded(c.Operators*factor), rounded(c.Output*factor)
 	job.Shared, job.SharedRules = c.Set.Name, c.Set.Work

@@ -73,7 +73,7 @@ func (m *machine) advance(now time.Time, j *Job) {
 		j.start(now)
 		j.end(now, nil)
 		if j.worked > 0 {
-			m.lengths.Learn(chain[0].Key.Project, j.worked)
+			m.lengths.Learn(chain[0].Key.Project, j.worked, j.request.Expected)
 		}
 		return
 	}

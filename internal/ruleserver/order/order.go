@@ -24,6 +24,9 @@ const (
 	memory = 30
 	// trust is the weight of the mean over all projects, in jobs of the project.
 	trust = 0.5
+	// compared is the number of jobs over which the errors of expected durations are averaged. Until half of them have
+	// ended, a project's own jobs are trusted more than its senders.
+	compared = 100
 	// maxProjects bounds the projects whose durations are remembered.
 	maxProjects = 1 << 16
 	// anyTimeout replaces a missing queue timeout.
@@ -49,17 +52,25 @@ func (m mean) with(log float64) mean {
 	return m
 }
 
-// Lengths learns the mean duration of each project's jobs, in core time. P identifies a
-// project. The zero value is ready to use.
+// Lengths learns the mean duration of each project's jobs, in core time, and how far the durations that senders expect are
+// off: a sender can know more of a job than its project. P identifies a project. The zero value is ready to use.
 type Lengths[P comparable] struct {
 	all mean
+	// The errors of jobs with both expected durations, squared in the logarithm.
+	ownError, sentError, both float64
 	// Two generations bound the memory: when young is full, it replaces old.
 	young, old map[P]mean
 }
 
-// Learn adds the duration of a job that ended.
-func (l *Lengths[P]) Learn(project P, took time.Duration) {
-	log := math.Log(max(took, time.Millisecond).Seconds())
+// Learn adds the duration of a job that ended. sent is as in Expected.
+func (l *Lengths[P]) Learn(project P, took, sent time.Duration) {
+	log := logOf(took)
+	if m := l.of(project); m.jobs > 0 && sent > 0 {
+		l.both = min(l.both+1, compared)
+		own, other := l.own(m)-log, logOf(sent)-log
+		l.ownError += (own*own - l.ownError) / l.both
+		l.sentError += (other*other - l.sentError) / l.both
+	}
 	l.all = l.all.with(log)
 	if _, young := l.young[project]; l.young == nil || !young && len(l.young) >= maxProjects/2 {
 		l.old, l.young = l.young, map[P]mean{}
@@ -75,15 +86,20 @@ func (l *Lengths[P]) of(project P) mean {
 }
 
 // Expected returns the expected duration of a project's next job. sent is the duration that
-// the sender expects, or 0; it is used only for a project without jobs so far.
+// the sender expects, or 0. It is used for a project without jobs so far, and for all projects if senders were
+// less wrong lately than the means of the projects.
 func (l *Lengths[P]) Expected(project P, sent time.Duration) time.Duration {
 	m := l.of(project)
-	if m.jobs == 0 && sent > 0 {
+	if sent > 0 && (m.jobs == 0 || l.both >= compared/2 && l.sentError < l.ownError) {
 		return sent
 	}
 	if l.all.jobs == 0 {
 		return 0
 	}
-	log := (m.jobs*m.log + trust*l.all.log) / (m.jobs + trust)
-	return time.Duration(math.Exp(log) * float64(time.Second))
+	return time.Duration(math.Exp(l.own(m)) * float64(time.Second))
 }
+
+// own returns the logarithm of the duration that a project's own jobs let expect.
+func (l *Lengths[P]) own(m mean) float64 { return (m.jobs*m.log + trust*l.all.log) / (m.jobs + trust) }
+
+func logOf(d time.Duration) float64 { return math.Log(max(d, time.Millisecond).Seconds()) }

@@ -22,24 +22,41 @@ func TestExpected(t *testing.T) {
 	assert.Zero(t, l.Expected("p", 0), "nothing is known")
 	assert.Equal(t, 2*time.Second, l.Expected("p", 2*time.Second))
 
-	l.Learn("p", 4*time.Second)
+	l.Learn("p", 4*time.Second, 0)
 	assert.InDelta(t, 4, l.Expected("q", 0).Seconds(), 1e-6, "of other projects, that of all")
 	assert.Equal(t, time.Second, l.Expected("q", time.Second), "what its sender says is better")
-	l.Learn("p", 4*time.Second)
+	l.Learn("p", 4*time.Second, 0)
 	assert.InDelta(t, 4, l.Expected("p", time.Second).Seconds(), 1e-6, "own experience is best")
 	for range 100 {
-		l.Learn("q", time.Second)
+		l.Learn("q", time.Second, 0)
 	}
 	assert.InDelta(t, 1, l.Expected("q", 0).Seconds(), 0.1)
 	assert.Greater(t, l.Expected("p", 0), 2*time.Second)
+}
+
+// A sender that was less wrong than the means of the projects is believed; one that is wrong is not, and no longer.
+func TestWhoKnowsBetter(t *testing.T) {
+	var l Lengths[string]
+	job := func(took, sent time.Duration) { l.Learn("p", took, sent) }
+	for i := range compared {
+		took := []time.Duration{time.Second, 9 * time.Second}[i%2] // two kinds of jobs, which the sender tells apart
+		job(took, took)
+		want := i >= compared/2
+		assert.Equal(t, want, l.Expected("p", 7*time.Second) == 7*time.Second, "after %d jobs", i)
+	}
+	for range 3 * compared {
+		job(time.Second, time.Minute)
+	}
+	assert.Less(t, l.Expected("p", 7*time.Second), 2*time.Second)
+	assert.Equal(t, 7*time.Second, l.Expected("q", 7*time.Second), "nothing else is known of q")
 }
 
 // TestLengthsAreBounded: projects that sent no job for long are forgotten, others not.
 func TestLengthsAreBounded(t *testing.T) {
 	var l Lengths[int]
 	for project := range 3 * maxProjects {
-		l.Learn(project+1, time.Second)
-		l.Learn(0, time.Minute)
+		l.Learn(project+1, time.Second, 0)
+		l.Learn(0, time.Minute, 0)
 		require.LessOrEqual(t, len(l.young)+len(l.old), maxProjects)
 	}
 	assert.InDelta(t, 60, l.Expected(0, 0).Seconds(), 5)
