@@ -15,7 +15,7 @@ import (
 var rowsOfOrigins = map[string]int{"Thesis": 87, "Blog": 8, "OpenWhisk": 19, "Zhu": 12, "Turner": 20}
 
 // missingOfOrigins is how many rows say "missing". It only goes down.
-const missingOfOrigins = 2
+const missingOfOrigins = 1
 
 // Each row of docs/origins.md names files that exist, and tests and commands that run.
 // No row is removed.

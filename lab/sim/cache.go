@@ -6,6 +6,7 @@ import "time"
 // records when each project was added and evicted, so a listing as of an earlier instant needs no copy.
 type cache struct {
 	limit, used int64
+	pool        Containers // replaces limit
 	entries     map[key]int64
 	order       []key // by age, oldest first; holds each entry once
 	listed      map[uint64]stay
@@ -19,8 +20,8 @@ type stay struct {
 
 const never = time.Duration(1<<63 - 1)
 
-func newCache(limit int64) cache {
-	return cache{limit: limit, entries: make(map[key]int64), listed: make(map[uint64]stay)}
+func newCache(fleet *Fleet) cache {
+	return cache{limit: int64(fleet.Cache), pool: fleet.Containers, entries: make(map[key]int64), listed: make(map[uint64]stay)}
 }
 
 func (c *cache) has(k key) bool {
@@ -30,18 +31,15 @@ func (c *cache) has(k key) bool {
 
 // put adds a result unless it is cached already, and returns the number of results it evicted.
 func (c *cache) put(k key, bytes int64, now time.Duration) (evicted int) {
+	if c.pool.Most > 0 {
+		return c.create(k, bytes, now)
+	}
 	if bytes > c.limit || c.has(k) {
 		return 0
 	}
 	for ; c.used+bytes > c.limit; evicted++ {
-		oldest := c.order[0]
-		c.order = c.order[1:]
-		c.used -= c.entries[oldest]
-		delete(c.entries, oldest)
-		if s := c.listed[oldest.project]; oldest.phase == feedSource && s.version == oldest.version {
-			s.out = now
-			c.listed[oldest.project] = s
-		}
+		c.used -= c.entries[c.order[0]]
+		c.evict(now)
 	}
 	c.entries[k] = bytes
 	c.order = append(c.order, k)
@@ -50,6 +48,17 @@ func (c *cache) put(k key, bytes int64, now time.Duration) (evicted int) {
 		c.listed[k.project] = stay{version: k.version, bytes: bytes, in: now, out: never}
 	}
 	return evicted
+}
+
+// evict removes the first result of the order.
+func (c *cache) evict(now time.Duration) {
+	oldest := c.order[0]
+	c.order = c.order[1:]
+	delete(c.entries, oldest)
+	if s := c.listed[oldest.project]; oldest.phase == feedSource && s.version == oldest.version {
+		s.out = now
+		c.listed[oldest.project] = s
+	}
 }
 
 // listing is the set of projects in the cache at one instant. It implements pool.CacheSet.

@@ -25,6 +25,8 @@ type Fleet struct {
 	// Secretive hides the number of cores from sidecars, which must estimate it.
 	Secretive bool          `yaml:"-"`
 	Cache     settings.Size `yaml:"cache"`
+	// Containers replaces the cache by a container pool.
+	Containers Containers `yaml:"containers"`
 	// Backlog is the number of stalled joblets above which an upstream accepts no connections; 0 means no limit.
 	Backlog int `yaml:"backlog"`
 	// Order is the service order of joblets of equal priority: first come, first served (arrival); shortest expected
@@ -57,6 +59,7 @@ func (v Fleet) Check(f *settings.Faults) {
 	f.Within("upstreams", v.Upstreams, 1, maxUpstreams)
 	f.Within("cores", v.Cores, 1, maxCores)
 	f.AtLeast("cache", int64(v.Cache), 1)
+	v.Containers.check(f.In("containers"))
 	f.Within("backlog", v.Backlog, 0, 1<<30)
 	f.AtLeast("links.upstream", int64(v.Links.Upstream), 0)
 	f.AtLeast("links.shared", int64(v.Links.Shared), 0)

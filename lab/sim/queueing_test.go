@@ -165,7 +165,7 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 		bytes int64
 	}
 	rng := rand.New(rand.NewPCG(6, 6))
-	c := newCache(1000)
+	c := newCache(&Fleet{Cache: 1000})
 	var list []entry
 	used := int64(0)
 	for now := range time.Duration(20_000) {
@@ -187,6 +187,49 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 		for p := range uint64(40) {
 			require.Equal(t, slices.ContainsFunc(list, func(e entry) bool { return e.k == key{project: p} }), at.Contains(p))
 		}
+	}
+}
+
+// A container pool is a naive list, the one that was used the longest ago first.
+func TestContainersAgainstNaiveList(t *testing.T) {
+	type container struct {
+		project uint64
+		used    time.Duration
+	}
+	for _, overcommit := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(7, 7))
+		c := newCache(&Fleet{Cache: 1, Containers: Containers{Most: 5, Keep: 30, Overcommit: overcommit}})
+		var list []container
+		now, evictions := time.Duration(0), 0
+		for range 20_000 {
+			now += time.Duration(rng.IntN(8))
+			project := rng.Uint64N(12)
+			list = slices.DeleteFunc(list, func(o container) bool { return o.used+30 <= now })
+			at := slices.IndexFunc(list, func(o container) bool { return o.project == project })
+			require.Equal(t, at >= 0, c.use(key{project: project}, now))
+			full, evicted := len(list) == 5, 0
+			switch {
+			case at >= 0:
+				list = slices.Delete(list, at, at+1)
+			case full && overcommit:
+				list, evicted = list[1:], 1
+			case full:
+				require.Zero(t, c.put(key{project: project}, 1, now))
+				require.False(t, c.has(key{project: project}), "all are reserved")
+				continue
+			}
+			list = append(list, container{project, now})
+			if at < 0 {
+				require.Equal(t, evicted, c.put(key{project: project}, 1, now))
+			}
+			evictions += evicted
+			require.Len(t, c.order, len(list))
+			listed := listing{cache: &c, at: now}
+			for p := range uint64(12) {
+				require.Equal(t, slices.ContainsFunc(list, func(o container) bool { return o.project == p }), listed.Contains(p))
+			}
+		}
+		assert.Equal(t, overcommit, evictions > 100)
 	}
 }
 

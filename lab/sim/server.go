@@ -55,7 +55,7 @@ func (s *server) boot(now time.Duration) {
 	s.queue, s.held = nil, nil
 	s.lengths = order.Lengths[uint64]{}
 	s.shared = make(map[key]*joblet)
-	s.cache = newCache(int64(s.fleet.Cache))
+	s.cache = newCache(s.fleet)
 	s.counters = counters{}
 	s.touched = now
 }
@@ -116,7 +116,7 @@ func (s *server) left(j job) (sum time.Duration) {
 func (s *server) advance(w *world, j *job) {
 	for ; j.phase < finished; j.next() {
 		k, work, bytes := j.joblet()
-		if work <= 0 || s.cache.has(k) {
+		if work <= 0 || s.cache.use(k, w.now) {
 			continue
 		}
 		if j.phase == outputFeed {
@@ -134,6 +134,7 @@ func (s *server) advance(w *world, j *job) {
 		s.lengths.Learn(j.project, j.worked, j.sentLength)
 	}
 	s.completed++
+	s.cache.use(key{project: j.project, version: j.Version, phase: feedSource}, w.now) // a container is reserved from the end of a job
 	w.finish(j, pool.Answered, Done)
 }
 
@@ -217,6 +218,7 @@ func (s *server) account(now time.Duration) {
 
 // report returns the server's report. before holds the counters of the poller's last poll, and is updated.
 func (s *server) report(w *world, before *seen) pool.Report {
+	s.cache.expire(w.now)
 	r := pool.Report{
 		At:        w.time(w.now),
 		Cores:     s.reportedCores(),
