@@ -161,7 +161,7 @@ func (b *Breaker) Refused(now time.Time) {
 // Reached takes a response or a report: an upstream that was down no longer is, and its breaker closes.
 func (b *Breaker) Reached(now time.Time) {
 	if !b.down.IsZero() {
-		b.checks = checks{}
+		b.checks.failed = 0
 		b.gate.renew(b.cfg)
 		b.close(now)
 	}
@@ -247,7 +247,7 @@ func (b *Breaker) open(now time.Time, why string) {
 }
 
 func (b *Breaker) close(now time.Time) {
-	b.tries.until, b.row.n, b.down = time.Time{}, 0, time.Time{}
+	b.tries.until, b.row.n, b.down, b.checks.opened = time.Time{}, 0, time.Time{}, false
 	b.turn(now, closed, "")
 }
 

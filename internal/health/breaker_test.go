@@ -415,3 +415,15 @@ func againstOracle(t *testing.T, seed uint64, visits map[State]int) {
 		visits[want]++
 	}
 }
+
+// A check that passes does not end the open time that failures of jobs began, although checks had opened the breaker before.
+func TestAPassedCheckLeavesTheOpenTimeOfJobs(t *testing.T) {
+	p, sick := newPatient(t, 1), errors.New("status 503")
+	p.Checked(p.now, interval, sick)
+	p.Checked(p.now, interval, sick)
+	p.wait()
+	p.try(success)
+	p.fails(5)
+	p.Checked(p.now, interval, nil)
+	assert.Equal(t, Open, p.is())
+}
