@@ -105,7 +105,9 @@ func expressions(t *testing.T) (all []string) {
 	}
 	for _, p := range theDashboard(t).Panels {
 		for _, target := range p.Targets {
-			all = append(all, strings.NewReplacer("$__rate_interval", "5m", "$upstream", ".*").Replace(target.Expr))
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$upstream", ".*", "$job", ".*", "$instance", ".*").Replace(target.Expr)
+			assert.NotContains(t, expr, "$", "%s: a variable that the dashboard does not have", p.Title)
+			all = append(all, expr)
 		}
 	}
 	return all
