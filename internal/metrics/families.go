@@ -76,9 +76,6 @@ func families() []family {
 			func(u *quality.Upstream) float64 { return u.Running }).unless(always),
 		reported("pilotfish_upstream_stalled", "Stalled joblets (tasks of jobs waiting for a core) in the upstream's last report.",
 			func(u *quality.Upstream) float64 { return u.Stalled }),
-		gauge("pilotfish_backlog_imbalance",
-			"Deviation of the upstream's stalled joblets from the mean of all reporting upstreams, divided by the mean (at least 1). 0 means balanced.",
-			func(now *Live, send send) { now.BacklogImbalance(func(address string, x float64) { send(x, address) }) }, "upstream").unless(always),
 		reported("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent before the first.",
 			func(u *quality.Upstream) float64 { return u.ReportAge }),
 		gauge("pilotfish_fleet_upstreams", "Known upstreams.", func(now *Live, send send) { send(float64(len(now.Upstreams))) }),
@@ -88,12 +85,11 @@ func families() []family {
 			func(u *quality.Upstream) bool { return u.Level < 1 }),
 		count("pilotfish_fleet_upstreams_idle", "Upstreams with fewer running jobs than cores in their last report.",
 			func(u *quality.Upstream) bool { return u.ReportAge >= 0 && u.Running < float64(u.Cores) }),
-		gauge("pilotfish_fleet_backlog_imbalance", "Largest pilotfish_backlog_imbalance of all upstreams; absent without reports.",
+		gauge("pilotfish_fleet_backlog_imbalance",
+			"Most stalled joblets of an upstream beyond the mean of all that report, divided by the mean (at least 1). 0 means balanced; absent without reports.",
 			func(now *Live, send send) {
-				most := -1.0
-				now.BacklogImbalance(func(_ string, x float64) { most = max(most, x) })
-				if most > -1 {
-					send(most)
+				if imbalance, ok := now.BacklogImbalance(); ok {
+					send(imbalance)
 				}
 			}),
 		gauge("pilotfish_panic_mode", "1 while breakers are ignored because the breakers of all upstreams that accept new jobs are open, else 0.",

@@ -68,7 +68,6 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 	want := map[string]float64{
 		`pilotfish_upstream_in_flight{upstream="a:1"}`:          3,
 		`pilotfish_upstream_stalled{upstream="a:1"}`:            7,
-		`pilotfish_backlog_imbalance{upstream="a:1"}`:           0, // b has no report
 		`pilotfish_upstream_running{upstream="a:1"}`:            5,
 		`pilotfish_upstream_report_age_seconds{upstream="a:1"}`: 1.5,
 		`pilotfish_upstream_cores{upstream="a:1"}`:              4,
@@ -98,7 +97,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		"pilotfish_fleet_upstreams_eligible":   1,
 		"pilotfish_fleet_upstreams_overloaded": 1,
 		"pilotfish_fleet_upstreams_idle":       0,
-		"pilotfish_fleet_backlog_imbalance":    0,
+		"pilotfish_fleet_backlog_imbalance":    0, // b has no report
 		"pilotfish_panic_mode":                 1,
 		"pilotfish_fleet_mode":                 2,
 		"pilotfish_first_deadline_seconds":     90,
