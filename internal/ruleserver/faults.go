@@ -35,7 +35,7 @@ func (s *Server) withFaults(next http.Handler) http.Handler {
 		fmt.Fprintln(w, mode)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		report := r.URL.Path == metricsPath || r.URL.Path == listingPath
+		report := r.URL.Path == metricsPath || r.URL.Path == listingPath || r.URL.Path == loadPath
 		switch {
 		case s.fault.Load() == faultFail && r.Method == http.MethodPost:
 			http.Error(w, "this server fails on purpose", http.StatusInternalServerError)

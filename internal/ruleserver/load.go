@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // hintHeader is the response header of the load hint.
@@ -46,6 +47,18 @@ func (s *Server) setLoad(header, request http.Header, job executor.Facts) {
 	}
 }
 
+// serveLoad responds to a probe: with the load in the header, as to a job. If the query names a project, cached says
+// whether its data is cached or being fetched: a job would not fetch it.
+func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
+	job := executor.Facts{}
+	if project := r.URL.Query().Get("project"); project != "" {
+		version, err := s.feeds.version(rules.Project(project))
+		key := executor.Key{Kind: executor.FeedSource, Project: project, Version: version}
+		job.Started, job.Cached = true, err == nil && s.executor.Has(key)
+	}
+	s.setLoad(w.Header(), r.Header, job)
+}
+
 // hint tells the submitter what the metrics would tell it now, and what happened to
 // its own job. The job itself still counts as running.
 func hint(now time.Time, load executor.Load, job executor.Facts) string {
@@ -68,6 +81,7 @@ func figures(load executor.Load, job executor.Facts) []string {
 		fmt.Sprintf("stalled=%d", load.Stalled[high]+load.Stalled[low]),
 		fmt.Sprintf("stalled_high=%d", load.Stalled[high]),
 		fmt.Sprintf("cores=%d", load.Cores),
+		fmt.Sprintf("busy=%d", load.Busy),
 	}
 	if job.Started {
 		cached := 0

@@ -114,14 +114,14 @@ func TestHealthOfTheServer(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
-	load := executor.Load{Cores: 16}
+	load := executor.Load{Cores: 16, Busy: 12}
 	load.Running[executor.High], load.Running[executor.Low] = 2, 10
 	load.Stalled[executor.High], load.Stalled[executor.Low] = 1, 2
 	now := time.UnixMilli(1763677245123)
-	assert.Equal(t, "at=1763677245.123, running=12, stalled=3, stalled_high=1, cores=16", hint(now, load, executor.Facts{}))
-	assert.Equal(t, "at=1763677245.123, running=12, stalled=3, stalled_high=1, cores=16, cached=1, waited=0.004",
+	assert.Equal(t, "at=1763677245.123, running=12, stalled=3, stalled_high=1, cores=16, busy=12", hint(now, load, executor.Facts{}))
+	assert.Equal(t, "at=1763677245.123, running=12, stalled=3, stalled_high=1, cores=16, busy=12, cached=1, waited=0.004",
 		hint(now, load, executor.Facts{Started: true, Cached: true, Wait: 4 * time.Millisecond}))
-	assert.Equal(t, "at=1763677245.123, running=12, stalled=3, stalled_high=1, cores=16, cached=0, waited=0, fetch=1.9",
+	assert.Equal(t, "at=1763677245.123, running=12, stalled=3, stalled_high=1, cores=16, busy=12, cached=0, waited=0, fetch=1.9",
 		hint(now, load, executor.Facts{Started: true, Fetch: 1900 * time.Millisecond}))
 }
 
@@ -130,7 +130,7 @@ func TestORCA(t *testing.T) {
 	load := executor.Load{Cores: 16, Busy: 12, Running: [2]int{2, 10}, Stalled: [2]int{1, 3}}
 	job := executor.Facts{Started: true, Cached: true, Wait: 4 * time.Millisecond}
 	assert.Equal(t, "TEXT cpu_utilization=0.75, application_utilization=1, named_metrics.running=12, named_metrics.stalled=4, "+
-		"named_metrics.stalled_high=1, named_metrics.cores=16, named_metrics.cached=1, named_metrics.waited=0.004", orca(load, job))
+		"named_metrics.stalled_high=1, named_metrics.cores=16, named_metrics.busy=12, named_metrics.cached=1, named_metrics.waited=0.004", orca(load, job))
 
 	s := newServer(t, nil)
 	for _, body := range []string{anyJob, "{}"} {
@@ -184,4 +184,23 @@ func TestListing(t *testing.T) {
 		again := newServer(t, func(c *Config) { c.Feeds = files })
 		assert.NotEqual(t, empty, do(again, t.Context(), "GET", "/v1/cache/projects", "").Header().Get("ETag"))
 	})
+}
+
+// A probe gets the load in the header, and whether the data of the project that it names is there or comes.
+func TestLoadPage(t *testing.T) {
+	s := newServer(t, nil)
+	load := func(query string) string {
+		return do(s, t.Context(), "GET", "/v1/load"+query, "").Header().Get(hintHeader)
+	}
+	assert.Contains(t, load(""), ", running=0, stalled=0, stalled_high=0, cores=")
+	assert.NotContains(t, load(""), "cached")
+	assert.Contains(t, load("?project=12345"), "cached=0")
+	require.Equal(t, 200, do(s, t.Context(), "POST", "/v1/jobs", anyJob).Code)
+	assert.Contains(t, load("?project=12345"), "cached=1")
+	assert.Contains(t, load("?project=2"), "cached=0")
+	assert.Contains(t, load("?project=../1"), "cached=0")
+	text := do(s, t.Context(), "GET", "/v1/load?project=12345", "", orcaFormatHeader+": text").Header().Get(orcaHeader)
+	assert.Contains(t, text, "named_metrics.busy=0")
+	s.fault.Store(faultSilent)
+	assert.Empty(t, load(""))
 }

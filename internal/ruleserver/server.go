@@ -76,7 +76,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-const listingPath, metricsPath = "/v1/cache/projects", "/metrics"
+const listingPath, loadPath, metricsPath = "/v1/cache/projects", "/v1/load", "/metrics"
 
 // Handler serves the HTTP interface: jobs, metrics, listing and health.
 func (s *Server) Handler() http.Handler {
@@ -84,6 +84,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
 	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
 	mux.HandleFunc("GET "+listingPath, s.serveListing)
+	mux.HandleFunc("GET "+loadPath, s.serveLoad)
 	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if s.draining.Load() {

@@ -108,6 +108,14 @@ func (e *Executor) Load() Load {
 	return e.machine.load()
 }
 
+// Has reports whether the result of a joblet is cached, or the joblet waits or runs.
+func (e *Executor) Has(key Key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, cached := e.machine.cache.get(key)
+	return cached || e.machine.nodes[key] != nil
+}
+
 // Statistics returns what the joblets did so far.
 func (e *Executor) Statistics() AllStatistics {
 	e.mu.Lock()
