@@ -96,7 +96,7 @@ func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 		return
 	}
 	if running, stalled, ok := h.counts(&m.load.estimate, m.cores(&p.norms)); ok {
-		m.load.adopt(h.At, running, stalled, stalledHigh(h.Stalled, h.ByPriority), -1)
+		m.load.adopt(h.At, running, stalled, stalledHigh(h.Stalled, h.ByPriority), h.CoresBusy)
 	}
 }
 

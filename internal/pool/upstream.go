@@ -71,6 +71,8 @@ type Hint struct {
 	// Utilization is how many jobs run or wait, over the cores; negative is not
 	// told. It counts where Running or Stalled is not told.
 	Utilization float64
+	// CoresBusy is as in Report; negative is not reported.
+	CoresBusy float64
 	// Cached says whether the job found its project's data there; Known is
 	// false when the upstream did not say.
 	Cached, Known bool

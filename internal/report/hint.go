@@ -15,8 +15,8 @@ import (
 // loadHeaders are the response headers in which an upstream reports its load, in order of preference:
 // pilotfish's own, and that of ORCA (Open Request Cost Aggregation), which Envoy and gRPC also use.
 //
-//	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
-//	Endpoint-Load-Metrics: TEXT cpu_utilization=0.75, named_metrics.running=12, named_metrics.stalled=3
+//	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, busy=12, cached=1, waited=0.004, fetch=1.9
+//	Endpoint-Load-Metrics: TEXT cpu_utilization=0.75, named_metrics.running=12, named_metrics.stalled=3, named_metrics.busy=12
 var loadHeaders = [...]string{"X-Load", "Endpoint-Load-Metrics"}
 
 const (
@@ -33,7 +33,7 @@ const (
 func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	for _, header := range loadHeaders {
 		if lines := h[header]; len(lines) == 1 && len(lines[0]) <= maxHintBytes {
-			f := hintFields{-1, -1, -1, -1, -1, -1, -1, -1, -1}
+			f := hintFields{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 			if !f.read(lines[0], &s.Names) {
 				return hint, false
 			}
@@ -46,7 +46,7 @@ func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 }
 
 // hintFields are the values of a load header; -1 means missing.
-type hintFields struct{ at, running, stalled, high, cached, waited, fetch, cpu, application float64 }
+type hintFields struct{ at, running, stalled, high, busy, cached, waited, fetch, cpu, application float64 }
 
 // field returns where to store the value with this name, and the maximum value that is accepted. A named
 // metric of ORCA has the name of a field, or that of the metric in the settings without
@@ -64,6 +64,8 @@ func (f *hintFields) field(name string, names *Names) (place *float64, most floa
 		return &f.at, math.MaxFloat64
 	case "stalled_high": // the high-priority part of stalled
 		return &f.high, maxCount
+	case "busy": // cores that run a joblet
+		return &f.busy, maxCount
 	case "cached": // 1: the project's data was cached
 		return &f.cached, 1
 	case "waited": // how long the job waited, in seconds
@@ -132,6 +134,7 @@ func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
 	hint = pool.Hint{
 		At:          now,
 		Utilization: utilization,
+		CoresBusy:   f.busy,
 		Cached:      f.cached == 1,
 		Known:       f.cached >= 0,
 		Waited:      seconds(f.waited),

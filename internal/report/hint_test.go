@@ -23,7 +23,7 @@ const orcaHeader = "Endpoint-Load-Metrics"
 
 // Each figure of each form is read, and one that makes no sense discredits the others.
 func TestHint(t *testing.T) {
-	bare := pool.Hint{At: noon, Running: byPriority(1, 0), Stalled: byPriority(2, 0), Utilization: -1, Waited: -time.Second, Fetched: -time.Second}
+	bare := pool.Hint{At: noon, Running: byPriority(1, 0), Stalled: byPriority(2, 0), Utilization: -1, CoresBusy: -1, Waited: -time.Second, Fetched: -time.Second}
 	with := func(change func(*pool.Hint)) *pool.Hint {
 		h := bare
 		change(&h)
@@ -31,22 +31,22 @@ func TestHint(t *testing.T) {
 	}
 	full := &pool.Hint{
 		At:      noon.Add(-250 * time.Millisecond),
-		Running: byPriority(12, 0), Stalled: byPriority(2, 1), ByPriority: true, Utilization: 1.5,
+		Running: byPriority(12, 0), Stalled: byPriority(2, 1), ByPriority: true, Utilization: 1.5, CoresBusy: 11,
 		Cached: true, Known: true,
 		Waited: 4 * time.Millisecond, Fetched: 1900 * time.Millisecond,
 	}
 	noCounts := with(func(h *pool.Hint) {
 		h.Running, h.Stalled, h.Utilization = byPriority(-1, 0), byPriority(-1, 0), 0.5
 	})
-	const named = "named_metrics.running=12, named_metrics.stalled=3, named_metrics.stalled_high=1, named_metrics.cached=1, " +
+	const named = "named_metrics.running=12, named_metrics.stalled=3, named_metrics.stalled_high=1, named_metrics.busy=11, named_metrics.cached=1, " +
 		"named_metrics.waited=0.004, named_metrics.fetch=1.9, named_metrics.other=-7, rps_fractional=NaN, named_metrics.=9"
 	at := "named_metrics.at=" + unix(-250*time.Millisecond) + ", "
 	for _, c := range []struct {
 		name, line string
 		want       *pool.Hint // nil: refused
 	}{
-		{"as specified", "at=" + unix(-250*time.Millisecond) + ", running=12, stalled=3, stalled_high=1, cores=16, cached=1, waited=0.004, fetch=1.9, cpu_utilization=1.5", full},
-		{"in another order, without spaces", "application_utilization=1.5,fetch=1.9,waited=0.004,cached=1,stalled_high=1,stalled=3,running=12,at=" + unix(-250*time.Millisecond), full},
+		{"as specified", "at=" + unix(-250*time.Millisecond) + ", running=12, stalled=3, stalled_high=1, cores=16, busy=11, cached=1, waited=0.004, fetch=1.9, cpu_utilization=1.5", full},
+		{"in another order, without spaces", "application_utilization=1.5,fetch=1.9,waited=0.004,cached=1,busy=11,stalled_high=1,stalled=3,running=12,at=" + unix(-250*time.Millisecond), full},
 		{"ORCA's text", "TEXT cpu_utilization=0.75, application_utilization=1.5, " + at + named, full},
 		{"without its name", "application_utilization=1.5, " + at + named, full},
 		{"with colons", "text " + strings.ReplaceAll("application_utilization=1.5, "+at+named, "=", ":"), full},
@@ -167,9 +167,9 @@ func FuzzHint(f *testing.F) {
 // naiveHint reads pairs without spaces that name the counts.
 func naiveHint(line string) (pool.Hint, bool) {
 	most := map[string]float64{
-		"at": math.MaxFloat64, "running": 1e12, "stalled": 1e12, "cached": 1, "waited": math.MaxInt32, "fetch": math.MaxInt32,
+		"at": math.MaxFloat64, "running": 1e12, "stalled": 1e12, "busy": 1e12, "cached": 1, "waited": math.MaxInt32, "fetch": math.MaxInt32,
 	}
-	values := map[string]float64{"at": -1, "running": -1, "stalled": -1, "cached": -1, "waited": -1, "fetch": -1}
+	values := map[string]float64{"at": -1, "running": -1, "stalled": -1, "busy": -1, "cached": -1, "waited": -1, "fetch": -1}
 	for _, text := range strings.Split(strings.TrimSpace(line), ",") {
 		words := strings.SplitN(text, "=", 2)
 		if len(words) != 2 {
@@ -191,7 +191,7 @@ func naiveHint(line string) (pool.Hint, bool) {
 		return pool.Hint{}, false
 	}
 	h := pool.Hint{
-		At: noon, Utilization: -1, Running: byPriority(values["running"], 0), Stalled: byPriority(values["stalled"], 0),
+		At: noon, Utilization: -1, CoresBusy: values["busy"], Running: byPriority(values["running"], 0), Stalled: byPriority(values["stalled"], 0),
 		Cached: cached == 1, Known: cached != -1,
 		Waited:  time.Duration(values["waited"] * 1e9),
 		Fetched: time.Duration(values["fetch"] * 1e9),

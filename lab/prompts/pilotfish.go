@@ -120,7 +120,7 @@ func (p *pilotfish) answered(w *world, j *job) {
 		j.grant.Answered(w.time(), true, nil)
 		return
 	}
-	hint := &pool.Hint{At: w.time(), Utilization: -1, Waited: -1, Fetched: -1}
+	hint := &pool.Hint{At: w.time(), Utilization: -1, CoresBusy: -1, Waited: -1, Fetched: -1}
 	hint.Running[selection.Low], hint.Stalled[selection.Low] = -1, float64(w.servers[j.server].stalled())
 	j.grant.Answered(w.time(), true, hint)
 }

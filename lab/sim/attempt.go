@@ -115,7 +115,7 @@ func (w *world) answered(j *job) {
 	if w.cfg.Sidecars.Hints {
 		hint = &pool.Hint{
 			At: w.time(w.now), Known: true, Cached: !j.cold,
-			Waited: j.begun - j.received, Fetched: -1, ByPriority: true,
+			Waited: j.begun - j.received, Fetched: -1, ByPriority: true, CoresBusy: float64(j.server.busy),
 		}
 		hint.Running, hint.Stalled = j.server.load()
 	}
