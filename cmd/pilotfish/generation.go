@@ -74,6 +74,12 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	g.reports = report.New(report.Config{
 		Settings: cfg.Reports, Dial: dial, Rand: newRand(), Reported: reported(s.balancer.States()),
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
+		Probed: func(address string, err error) {
+			s.metrics.Probed(err == nil)
+			if err != nil {
+				s.log.Debug("probe", zap.String("upstream", address), zap.Error(err))
+			}
+		},
 		Failed: func(address string, never bool, err error) {
 			s.journal.ReportFailed(address, never, err)
 			if !never {

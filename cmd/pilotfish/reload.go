@@ -122,6 +122,7 @@ func (s *sidecar) watchFile(ctx context.Context) {
 // poolSettings is what the pool picks by.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 	s.Interval, s.Breaker, s.Heavy = cfg.Reports.Interval, cfg.Breaker, cfg.Selection.Heavy
+	s.Probe = cfg.Reports.Probes()
 	if s.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
 		return s, err
 	}

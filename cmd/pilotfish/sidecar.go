@@ -153,7 +153,10 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		Queued:   s.metrics.QueueEntered,
 		Left:     s.metrics.QueueLeft,
 		Answered: s.served.began,
-		Ask:      func(address string) { s.current.Load().reports.Ask(address) },
+		Probe: func(ctx context.Context, addresses []string, project string, timeout time.Duration) []*pool.Hint {
+			return s.current.Load().reports.Probe(ctx, addresses, project, timeout)
+		},
+		Ask: func(address string) { s.current.Load().reports.Ask(address) },
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))

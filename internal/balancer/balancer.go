@@ -21,6 +21,9 @@ type Hooks struct {
 	Left   func(p selection.Priority, waited time.Duration)
 	// Answered is called when a response begins, with its load hint or nil.
 	Answered func(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint)
+	// Probe requests the load of upstreams before a job is claimed, and returns their loads in the same order; nil is a
+	// request that failed. It blocks at most as long as timeout. project is the identifier of the job's project, or "".
+	Probe func(ctx context.Context, addresses []string, project string, timeout time.Duration) []*pool.Hint
 	// Ask is called for an upstream that should be polled at once.
 	Ask func(address string)
 	// Joined and Gone are called when upstreams were added to or removed from the pool.
@@ -123,6 +126,9 @@ func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
 // passed because of the project's limit; dispatch.ErrFull or dispatch.ErrDisplaced if the
 // queue is full; and pool.ErrAllTried, at once, if the job has tried every upstream.
 func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*Lease, error) {
+	if b.hooks.Probe != nil {
+		now = b.probe(ctx, now, j)
+	}
 	now = b.lock(now)
 	held := true
 	defer func() {
@@ -142,6 +148,36 @@ func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*
 		held = true
 	}
 	return b.lease(&g), g.Err
+}
+
+// probe has the upstreams probed to which the job may go, if that pays, and returns the time after that. No lock is held
+// while the requests run.
+func (b *Balancer) probe(ctx context.Context, now time.Time, j *dispatch.Job) time.Time {
+	addresses, timeout := b.probes(now, j)
+	if len(addresses) == 0 {
+		return now
+	}
+	project := j.Name
+	if j.Data != nil {
+		project = ""
+	}
+	loads := b.hooks.Probe(ctx, addresses, project, timeout)
+	if ctx.Err() != nil { // that is no failure of the upstreams
+		return time.Now()
+	}
+	b.event(time.Now(), func(at time.Time) {
+		now = at
+		for i, address := range addresses {
+			b.dispatch.Probed(at, j, address, loads[i])
+		}
+	})
+	return now
+}
+
+func (b *Balancer) probes(now time.Time, j *dispatch.Job) (addresses []string, timeout time.Duration) {
+	now = b.lock(now)
+	defer b.mu.Unlock()
+	return b.dispatch.Probes(now, j)
 }
 
 // wait blocks until the job receives a grant or must be given up.

@@ -122,6 +122,25 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	return d.enqueue(&l, j)
 }
 
+// Probes returns the upstreams to probe before Arrive is called, and how long the probes can take. There are none if the
+// job has an upstream already, or will wait in the queue.
+func (d *Dispatcher) Probes(now time.Time, j *Job) (addresses []string, timeout time.Duration) {
+	if j.to != nil || d.queue.len() > 0 {
+		return nil, 0
+	}
+	j.heavy = d.pool.Heavy(j.request())
+	return d.pool.Probes(now, j.request(), d.tried(now, j))
+}
+
+// Probed takes the result of a probe for a job into account; load is nil if the probe failed.
+func (d *Dispatcher) Probed(now time.Time, j *Job, address string, load *pool.Hint) {
+	project := j.Project
+	if j.Data != nil {
+		project = 0
+	}
+	d.pool.Probed(now, address, project, load)
+}
+
 // enqueue adds the job to the queue, or returns a Grant with the error that prevents it.
 func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
 	if j.among != nil || j.Prefetch {

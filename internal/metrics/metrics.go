@@ -33,6 +33,7 @@ type Metrics struct {
 	*attempts
 	*upstreams
 	*reloads
+	*probes
 
 	registry *prometheus.Registry
 	summary  bool // see Settings.Upstreams
@@ -68,6 +69,7 @@ func New(s Settings, version, commit string) *Metrics {
 		jobs:     newJobs(r),
 		attempts: newAttempts(r),
 		reloads:  newReloads(r),
+		probes:   newProbes(r),
 		registry: registry,
 		summary:  s.Upstreams == summary,
 	}
@@ -116,6 +118,24 @@ func (c *reloads) Reloaded(applied bool) {
 		c.at.SetToCurrentTime()
 	}
 	c.last.Set(boolean(applied))
+}
+
+// probes counts the probes of upstreams before jobs are sent.
+type probes struct{ answered, failed prometheus.Counter }
+
+func newProbes(r registrar) *probes {
+	outcomes := r.counters("pilotfish_probes_total",
+		"Probes of upstreams before a job was sent: answered in time, or failed, so that the last report counted.", "outcome")
+	return &probes{answered: outcomes.WithLabelValues("answered"), failed: outcomes.WithLabelValues("failed")}
+}
+
+// Probed counts a probe.
+func (c *probes) Probed(answered bool) {
+	if answered {
+		c.answered.Inc()
+	} else {
+		c.failed.Inc()
+	}
 }
 
 // registrar creates and registers collectors. A duplicate name is a bug and panics.

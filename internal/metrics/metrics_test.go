@@ -113,6 +113,17 @@ func TestScrapesAreBounded(t *testing.T) {
 	}
 }
 
+func TestProbed(t *testing.T) {
+	m := newMetrics()
+	assert.Equal(t, map[string]float64{
+		`pilotfish_probes_total{outcome="answered"}`: 2, `pilotfish_probes_total{outcome="failed"}`: 1,
+	}, changes(t, m, func() {
+		for _, answered := range []bool{true, false, true} {
+			m.Probed(answered)
+		}
+	}))
+}
+
 func TestReloaded(t *testing.T) {
 	m := newMetrics()
 	const at = "pilotfish_config_last_reload_success_timestamp_seconds"

@@ -167,6 +167,8 @@ var rows = []row{
 		lines("Sets and errors", "Sets applied, sets refused as doubtful, and requests without a reply.", "short",
 			"{{result}}", `sum by (result) (increase(pilotfish_discovery_sets_total{}[]))`,
 			"errors", `sum(increase(pilotfish_discovery_errors_total{}[]))`),
+		lines("Probes", "Requests for the load of upstreams before jobs are sent; each job has up to three.", "cps",
+			"{{outcome}}", `sum by (outcome) (rate(pilotfish_probes_total{}[]))`),
 		lines("Age of the configuration", "Since the one in force was read.", "s",
 			"{{instance}}", `time() - max by (instance) (pilotfish_config_last_reload_success_timestamp_seconds{})`),
 		lines("Bounds", "How much of each bound is used.", "percentunit",

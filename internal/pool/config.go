@@ -24,6 +24,8 @@ type Settings struct {
 	// Interval is the mean time between two reports of one upstream. The load in
 	// a report counts for three intervals, a cache listing for twelve.
 	Interval time.Duration
+	// Probe has upstreams probed before jobs are claimed (Pool.Probes).
+	Probe bool
 	// Breaker says when a breaker opens, and for how long.
 	Breaker health.Settings
 	// Heavy says which jobs are heavy.

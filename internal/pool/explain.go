@@ -27,11 +27,16 @@ type Ranked struct {
 	Jobs float64 `json:"jobs"`
 	// Overtaken is how many of them the job would overtake: those of low priority that wait, if it is a high job.
 	Overtaken float64 `json:"overtaken,omitempty"`
+<<<<<<< HEAD
 	// Expected is how long the job would probably hold a core there, in seconds, with the fetch of data that is not there;
 	// absent while unknown. ExpectedBy names the jobs from which the part without the fetch was learned: length_key (those of the
 	// project with the same length key), project, or all.
 	Expected   float64 `json:"expected_seconds,omitempty"`
 	ExpectedBy string  `json:"expected_by,omitempty"`
+=======
+	// Probe is set if the upstream would be probed before the job is sent.
+	Probe bool `json:"probe,omitempty"`
+>>>>>>> 51ec970 (pool: probe the three cheapest upstreams before each claim)
 	// Cost is what spoke for and against it; absent where the policy weighs no costs.
 	Cost *selection.Cost `json:"cost,omitempty"`
 }
@@ -69,5 +74,8 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 		}
 		return cmp.Compare(a.Jobs, b.Jobs)
 	})
+	for i := range ranked[:min(probed, len(ranked))] {
+		ranked[i].Probe = p.probeTimeout() > 0 && len(ranked) > 1 && c.need.prompt == nil && p.members[ranked[i].Address].probes(now)
+	}
 	return ranked, nil
 }

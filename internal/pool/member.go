@@ -21,7 +21,8 @@ type member struct {
 	suspicion  health.Suspicion
 	figures    figures // is what it reports credible?
 	load       load    // how loaded is it?
-	cached     cached  // what data is there?
+	probing    probing
+	cached     cached // what data is there?
 	unanswered unanswered
 
 	latency  peakEWMA
@@ -88,6 +89,7 @@ func (m *member) joins(now time.Time, detector overload.Detector) {
 	m.breaker.ForgetReports()
 	m.load.reset()
 	m.load.detector, m.load.level = detector, 1
+	m.probing = probing{}
 	m.figures.forget()
 	m.cached.forget()
 	m.latency, m.slowness = peakEWMA{}, slowness{}

@@ -310,6 +310,7 @@ func TestQuestionsChangeNothing(t *testing.T) {
 				{Project: 6, Data: &intake.Parts{Parts: []intake.Part{{Key: 11, Bytes: 64}, {Key: 12, Bytes: 64}}}},
 			} {
 				_, _ = f.Explain(now, r)
+				f.Probes(now, r, nil)
 			}
 			states := f.States(now)
 			f.Full(now)
@@ -330,6 +331,7 @@ func TestQuestionsChangeNothing(t *testing.T) {
 			load.Cached = growing{load.Cached.(projects)}
 			var chose [2]Choice
 			for i, f := range pools {
+				f.cfg.Probe, f.norms.service = true, 5
 				if i == 1 {
 					ask(f, now)
 				}

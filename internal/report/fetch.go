@@ -37,7 +37,7 @@ func newClient(interval time.Duration, dial func(ctx context.Context, network, a
 	}
 	return httpclient.New(&http.Transport{
 		DialContext:            dialHost,
-		MaxIdleConnsPerHost:    1,
+		MaxIdleConnsPerHost:    8, // probes run at the same time
 		IdleConnTimeout:        3 * interval,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	})

@@ -47,6 +47,8 @@ type Config struct {
 	// Checked is called with the result of each health check; why is nil if it passed. It is also called with
 	// health.ErrRefused for each refused request, and with nil for the next request that reaches the upstream.
 	Checked func(address string, why error)
+	// Probed takes the result of each probe; err is nil if it returned the load.
+	Probed func(address string, err error)
 	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }

@@ -58,6 +58,8 @@ type Sidecars struct {
 	Together bool          `yaml:"-"`
 	// Hints turns on the load hints in responses.
 	Hints bool `yaml:"hints"`
+	// Probe turns on probes of upstreams before jobs are claimed.
+	Probe bool `yaml:"probe"`
 	// Untold sends upstreams no expected durations of jobs. Unpolled turns polling off.
 	Untold   bool `yaml:"-"`
 	Unpolled bool `yaml:"-"`

@@ -51,7 +51,7 @@ type Totals struct {
 	Arrivals, Ended    int
 	Fetches, Evictions int
 	CoreSeconds        float64
-	Reports            int
+	Reports, Probes    int
 	InFlight, Waiting  int // jobs left at the end
 	Stops              int // stops of servers
 	Hedged             int // copies of jobs sent

@@ -42,7 +42,7 @@ func newSidecar(w *world, number int) *sidecar {
 	}
 	var err, refused error
 	s.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
+		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Probe: cfg.Probe, Breaker: cfg.Breaker},
 		Gate:     breaker.NewSimulated,
 		Rand:     stream(poolStream),
 		Hold:     -1, // do not treat cancelled jobs as refusals of the upstream
@@ -98,8 +98,22 @@ func (s *sidecar) reconsider(w *world) {
 	}
 }
 
-// claim claims an upstream for the job's next attempt, or leaves the job in the sidecar's queue.
+// claim claims an upstream for the job's next attempt, or leaves the job in the sidecar's queue. Probes come before.
 func (s *sidecar) claim(w *world, j *job) {
+	addresses, timeout := s.dispatch.Probes(w.time(w.now), j.dispatch)
+	if len(addresses) == 0 {
+		s.arrive(w, j)
+		return
+	}
+	w.events.Add(w.now+s.probe(w, j, addresses, timeout), rankArrival, func() {
+		if !j.ended {
+			s.arrive(w, j)
+		}
+	})
+}
+
+// arrive claims an upstream, or leaves the job in the sidecar's queue.
+func (s *sidecar) arrive(w *world, j *job) {
 	g, granted := s.dispatch.Arrive(w.time(w.now), j.dispatch)
 	s.askEarly(w)
 	if granted {

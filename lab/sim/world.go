@@ -35,6 +35,7 @@ type world struct {
 	sidecars []*sidecar
 	polls    *rand.Rand // for the times of polls
 	stops    *rand.Rand // for the times of stops
+	probes   *rand.Rand // for the round trips of probes
 
 	waiting   map[int64][]*job // by number of a job that has not ended: the jobs that depend on it
 	exhausted bool             // the trace has no further jobs
@@ -56,6 +57,7 @@ func newWorld(cfg Config) *world {
 		byName:  make(map[string]int),
 		polls:   rand.New(rand.NewPCG(cfg.Seed, 2)),
 		stops:   rand.New(rand.NewPCG(cfg.Seed, 3)),
+		probes:  rand.New(rand.NewPCG(cfg.Seed, 4)),
 		waiting: make(map[int64][]*job),
 	}
 	w.newServers()

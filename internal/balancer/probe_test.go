@@ -1,0 +1,119 @@
+package balancer_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+)
+
+// prober is Hooks.Probe: each probe takes a while, and finds that upstreams are full.
+type prober struct {
+	takes    time.Duration
+	full     []string
+	lost     bool
+	projects []string
+	timeout  time.Duration
+	during   func() // called while probes run
+}
+
+func (p *prober) probe(ctx context.Context, addresses []string, project string, timeout time.Duration) []*pool.Hint {
+	p.projects, p.timeout = append(p.projects, project), timeout
+	if p.during != nil {
+		p.during()
+	}
+	select {
+	case <-time.After(min(p.takes, timeout)):
+	case <-ctx.Done():
+	}
+	loads := make([]*pool.Hint, len(addresses))
+	for i, address := range addresses {
+		if ctx.Err() != nil || p.lost || p.takes > timeout {
+			continue
+		}
+		loads[i] = &pool.Hint{At: time.Now(), Utilization: -1, CoresBusy: -1, Waited: -1, Fetched: -1}
+		for _, full := range p.full {
+			if address == full {
+				loads[i].Running[0] = 100
+			}
+		}
+	}
+	return loads
+}
+
+// probing is a balancer of two upstreams. Their jobs take 5 s, and by their reports the first one is cheaper.
+func probing(t *testing.T, p *prober) *balancer.Balancer {
+	s := pool.Settings{Interval: 5 * time.Second, Breaker: health.DefaultBreaker(), Probe: true}
+	b := over(t, 2, "expected", "none", s, dispatch.DefaultQueue(), balancer.Hooks{Probe: p.probe})
+	for done := range 2 {
+		time.Sleep(5 * time.Second)
+		for i := range 2 {
+			b.Report(address(i), pool.Report{
+				At: time.Now(), Running: [2]float64{float64(10 * i), 0}, Cores: 4, CoresBusy: 4, Completed: float64(4 * done), Wait: math.NaN(),
+			})
+		}
+	}
+	time.Sleep(4 * time.Second)
+	return b
+}
+
+// A claim waits for the probes without the lock, and then takes their loads into account.
+func TestAClaimWaitsForProbes(t *testing.T) {
+	for name, c := range map[string]struct {
+		prober prober
+		want   string
+		waits  time.Duration
+	}{
+		"the reports were right":   {prober{takes: 3 * time.Millisecond}, address(0), 3 * time.Millisecond},
+		"the first upstream fills": {prober{takes: 3 * time.Millisecond, full: []string{address(0)}}, address(1), 3 * time.Millisecond},
+		"too late":                 {prober{takes: time.Second, full: []string{address(0)}}, address(0), 20 * time.Millisecond},
+		"all are lost":             {prober{takes: 2 * time.Millisecond, lost: true}, address(0), 2 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := c.prober
+				b := probing(t, &p)
+				p.during = func() { b.Counts() } // takes the lock
+				begun := time.Now()
+				l, err := claim(t.Context(), b, dispatch.Request{Project: 7, Name: "shop"})
+				require.NoError(t, err)
+				assert.Equal(t, c.want, l.Address)
+				assert.Equal(t, c.waits, time.Since(begun))
+				assert.Equal(t, c.waits, l.Claimed.Sub(begun))
+				assert.Equal(t, 20*time.Millisecond, p.timeout)
+				l.Done(time.Now(), pool.Answered)
+				data := &intake.Parts{Set: true, Parts: []intake.Part{{Key: 7}, {Key: 8}}}
+				l, err = claim(t.Context(), b, dispatch.Request{Project: 7, Name: "shop", Data: data})
+				require.NoError(t, err)
+				assert.Equal(t, []string{"shop", ""}, p.projects, "of several pieces of data, none is named")
+				l.Done(time.Now(), pool.Answered)
+			})
+		})
+	}
+}
+
+// A submitter that leaves during the probes is no failure of the upstreams: they are probed for the next jobs.
+func TestAProbeOfAJobThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &prober{takes: 10 * time.Millisecond}
+		b := probing(t, p)
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			l, err := claim(ctx, b, dispatch.Request{Project: 7})
+			require.NoError(t, err)
+			l.Done(time.Now(), pool.Gone)
+			cancel()
+		}
+		assert.Len(t, p.projects, 5)
+	})
+}
