@@ -53,7 +53,7 @@ func (p *prober) probe(ctx context.Context, addresses []string, project string, 
 
 // probing is a balancer of two upstreams. Their jobs take 5 s, and by their reports the first one is cheaper.
 func probing(t *testing.T, p *prober) *balancer.Balancer {
-	s := pool.Settings{Interval: 5 * time.Second, Breaker: health.DefaultBreaker(), Probe: true}
+	s := pool.Settings{Interval: 5 * time.Second, Breaker: health.Default(), Probe: true}
 	b := over(t, 2, "expected", "none", s, dispatch.DefaultQueue(), balancer.Hooks{Probe: p.probe})
 	for done := range 2 {
 		time.Sleep(5 * time.Second)
