@@ -27,16 +27,13 @@ type Ranked struct {
 	Jobs float64 `json:"jobs"`
 	// Overtaken is how many of them the job would overtake: those of low priority that wait, if it is a high job.
 	Overtaken float64 `json:"overtaken,omitempty"`
-<<<<<<< HEAD
 	// Expected is how long the job would probably hold a core there, in seconds, with the fetch of data that is not there;
 	// absent while unknown. ExpectedBy names the jobs from which the part without the fetch was learned: length_key (those of the
 	// project with the same length key), project, or all.
 	Expected   float64 `json:"expected_seconds,omitempty"`
 	ExpectedBy string  `json:"expected_by,omitempty"`
-=======
 	// Probe is set if the upstream would be probed before the job is sent.
 	Probe bool `json:"probe,omitempty"`
->>>>>>> 51ec970 (pool: probe the three cheapest upstreams before each claim)
 	// Cost is what spoke for and against it; absent where the policy weighs no costs.
 	Cost *selection.Cost `json:"cost,omitempty"`
 }
