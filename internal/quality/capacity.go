@@ -8,45 +8,45 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Work is in cores: a job that needs one core for three seconds needs one core in each of
-// three seconds. The advice knows nothing of caches or of how evenly jobs are spread: it is
-// what a fleet needs that is well balanced.
+// Work is counted in cores: a job with three core-seconds needs one core in each of three
+// seconds. The advice ignores caches and an uneven distribution of jobs: it is
+// for a balanced fleet.
 
-// Fleet is the upstreams.
+// Fleet is the size of the fleet.
 type Fleet struct {
-	// Upstreams is how many there are, and Cores how many cores they have together.
+	// Upstreams is the number of upstreams, Cores the sum of their cores.
 	Upstreams int     `json:"upstreams"`
 	Cores     float64 `json:"cores"`
 }
 
-// Advice is what a fleet can do, what it does, and what it needs.
+// Advice is the capacity of a fleet, its utilisation, and the upstreams that it needs.
 type Advice struct {
 	Fleet
-	// CoreSecondsPerJob is the work of a job in the mean, and JobsPerSecond how many the
-	// fleet can do: its break point.
+	// CoreSecondsPerJob is the mean work of a job. JobsPerSecond is the throughput at which all
+	// cores are busy: the fleet's break point.
 	CoreSecondsPerJob float64 `json:"core_seconds_per_job"`
 	JobsPerSecond     float64 `json:"jobs_per_second"`
-	// CoveredSeconds is how long the load is that this is judged by.
+	// CoveredSeconds is the length of the observed load.
 	CoveredSeconds float64 `json:"covered_seconds"`
-	// Full is the cores that jobs needed in the last minute, over the fleet's, and
-	// FullBusiest those of the busiest minute: above 1 the fleet is too small.
+	// Full is the cores that the jobs of the last minute needed, divided by the fleet's cores.
+	// FullBusiest is the same for the busiest minute. Above 1, the fleet is too small.
 	Full        float64 `json:"full"`
 	FullBusiest float64 `json:"full_in_busiest_minute"`
-	// Needed is how many upstreams would serve every job of the busiest minute alike (mode 1).
+	// Needed is the number of upstreams with which the fleet would be steady in the busiest minute.
 	Needed int `json:"upstreams_needed"`
-	// ForTarget is how many upstreams would keep quality.target in the busiest minute; absent without a target.
+	// ForTarget is the number of upstreams that would keep quality.target in the busiest minute; absent without a target.
 	ForTarget *int `json:"upstreams_for_target,omitempty"`
-	// CostPerJob is what the upstreams cost while they were seen, divided by the jobs that they did; absent without
+	// CostPerJob is the cost of the upstreams in the observed time, divided by the jobs; absent without
 	// quality.upstream_price.
 	CostPerJob *float64 `json:"cost_per_job,omitempty"`
 
 	busiest, jobs float64 // cores in the busiest minute, and jobs in all
 }
 
-// Plan adds what the settings ask for.
+// Plan sets ForTarget and CostPerJob, if the settings ask for them.
 func (a *Advice) Plan(s Settings) {
 	if t := s.Target.WaitP95; t > 0 {
-		low := int(a.busiest*float64(a.Upstreams)/a.Cores) + 1 // fewer never catch up
+		low := int(a.busiest*float64(a.Upstreams)/a.Cores) + 1 // with fewer, the queue grows
 		n := low + sort.Search(max(0, a.Needed-low), func(i int) bool {
 			return waitsLonger(float64(low+i)*a.Cores/float64(a.Upstreams), a.busiest, a.CoreSecondsPerJob, t.Seconds()) <= 0.05
 		})
@@ -58,8 +58,8 @@ func (a *Advice) Plan(s Settings) {
 	}
 }
 
-// waitsLonger is the share of jobs that wait longer than t seconds for one of so many cores, of which busy are busy in
-// the mean, if jobs need so many seconds of one: an M/M/k queue, by the formula of Erlang C.
+// waitsLonger returns the share of jobs that wait longer than t for a core in an M/M/k queue, by Erlang's C formula.
+// busy is the mean number of busy cores, seconds the mean core-seconds of a job.
 func waitsLonger(cores, busy, seconds, t float64) float64 {
 	blocked := 1.0 // Erlang B
 	for k := 1.0; k <= cores; k++ {
@@ -69,16 +69,16 @@ func waitsLonger(cores, busy, seconds, t float64) float64 {
 	return waits * math.Exp(-(cores-busy)*t/seconds)
 }
 
-// maxUpstreams is the most that is advised.
+// maxUpstreams bounds the advice.
 const maxUpstreams = 1_000_000
 
-// room is how many standard deviations of the number of jobs at one time a fleet must have
-// left: 99 of 100 jobs then find a core free. By chance that number varies by its square root.
+// room is the number of standard deviations of the busy cores that must be free in addition, so
+// that 99 of 100 jobs find a free core. The standard deviation is the square root of the mean.
 const room = 2.33
 
-// Advise says what a fleet needs for a load like the one that was. In steps of equal length,
-// that is how many jobs came, and how many cores they needed in the mean, which may be more
-// than there were. It returns nil without jobs or cores.
+// Advise returns what a fleet needs for the observed load: the jobs of each step of equal
+// length, and the mean number of cores that they needed, which can exceed the fleet's.
+// It returns nil without jobs or cores.
 func Advise(f Fleet, step time.Duration, jobs, cores []float64) *Advice {
 	came, work := sum(jobs), sum(cores)
 	if f.Upstreams < 1 || !(f.Cores > 0) || !(came > 0) || !(work > 0) {
@@ -87,7 +87,7 @@ func Advise(f Fleet, step time.Duration, jobs, cores []float64) *Advice {
 	a := &Advice{Fleet: f, CoveredSeconds: float64(len(jobs)) * step.Seconds(), CoreSecondsPerJob: work * step.Seconds() / came, jobs: came}
 	a.JobsPerSecond = f.Cores / a.CoreSecondsPerJob
 	busiest := 0.0                                         // cores
-	width := min(max(1, int(time.Minute/step)), len(jobs)) // a shorter load is one minute
+	width := min(max(1, int(time.Minute/step)), len(jobs)) // a load shorter than a minute counts as one
 	for end := width; end <= len(jobs); end++ {
 		needed := sum(cores[end-width:end]) / float64(width)
 		a.Full = needed / f.Cores
@@ -106,7 +106,7 @@ func sum(values []float64) (total float64) {
 	return total
 }
 
-// advice says what the upstreams need, by the last hour; nil while that is not known.
+// advice returns the advice for the load of the last hour; nil while unknown.
 func (m *Machine) advice(now time.Time, states []pool.State) *Advice {
 	var jobs, cores []float64
 	for _, p := range m.Points(now) {
@@ -116,8 +116,8 @@ func (m *Machine) advice(now time.Time, states []pool.State) *Advice {
 	return Advise(fleetOf(states), step, jobs, cores)
 }
 
-// fleetOf is the upstreams that take new jobs. One that does not report its cores counts
-// as having as many as the others.
+// fleetOf counts the upstreams that get new jobs. One with an unknown number of cores counts
+// with the mean of the others.
 func fleetOf(states []pool.State) (f Fleet) {
 	known := 0
 	for i := range states {
@@ -135,17 +135,17 @@ func fleetOf(states []pool.State) (f Fleet) {
 	return f
 }
 
-// saturated is the least share of busy cores at which a fleet may be too small. Below
+// saturated is the minimum share of busy cores of a fleet that is too small. Below
 // it, jobs wait for another reason.
 const saturated = 0.8
 
-// demand is how many cores the jobs of all sidecars need, and how many jobs are completed each
-// second, as far as the upstreams report. Of one that does not report busy cores, each job that is known to be there
-// takes one.
+// demand returns how many cores the jobs of all sidecars need, and how many jobs are completed per
+// second, as far as the upstreams report. At an upstream that does not report busy cores, each known job
+// counts as one.
 //
-// Busy cores cannot show that more work comes than is done. What submitters see can:
-// where the time to first byte rises by a tenth of a second each second, a tenth more
-// comes; where a tenth of the jobs is lost, what was done is nine tenths of what came.
+// Busy cores cannot show that more work arrives than is completed, but the jobs can: if the time to first
+// byte rises by 0.1 s per second, 10 % more arrives; if a tenth of the jobs is lost, nine tenths of
+// the work that arrived was completed.
 func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPerSecond float64) {
 	of := 0.0
 	for i := range states {
@@ -163,7 +163,7 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 	}
 	minute := m.fleet.tally(now)
 	bad, jobs := minute.bad()
-	if jobsPerSecond == 0 { // the upstreams do not report it: this sidecar's own
+	if jobsPerSecond == 0 { // the upstreams do not report it: use this sidecar's jobs
 		jobsPerSecond = float64(minute.results[complete]) / time.Minute.Seconds()
 	}
 	more := 1.0

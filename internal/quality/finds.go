@@ -5,14 +5,14 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Finds counts the jobs that found their data at their upstream.
+// Finds counts cache hits.
 type Finds struct {
-	// Jobs is how many jobs that need data got a response, and Found how many of them found the data there: as the
-	// upstream reports, or else as was believed when it was picked.
+	// Jobs is the number of jobs that needed data and got a response. Found is how many of them had a cache hit: as the
+	// upstream reports, or else as assumed at the pick.
 	Jobs  uint64 `json:"jobs"`
 	Found uint64 `json:"found"`
-	// Shadowed is for how many of the jobs the shadow policy chose an upstream, too, and ShadowFound how often that
-	// upstream was believed to have the data. The data lies where the policy in force put it.
+	// Shadowed is the number of these jobs for which the shadow policy also chose an upstream, and ShadowFound how often that
+	// upstream was assumed to have the data. Caches are filled by the policy in force.
 	Shadowed    uint64 `json:"shadowed"`
 	ShadowFound uint64 `json:"shadow_found"`
 }
@@ -39,7 +39,7 @@ func (f *Finds) merge(other *Finds) {
 	f.Shadowed, f.ShadowFound = f.Shadowed+other.Shadowed, f.ShadowFound+other.ShadowFound
 }
 
-// shares are those of the jobs that found their data, and would have with the shadow policy; -1 without jobs.
+// shares returns the hit rates of the jobs and of the shadow policy's choices; -1 without jobs.
 func (f *Finds) shares() (found, shadow float64) {
 	return share(f.Found, f.Jobs), share(f.ShadowFound, f.Shadowed)
 }

@@ -7,7 +7,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// ring keeps something for each of the last steps: as many as it is long.
+// ring keeps a value for each of the last len(ring) steps.
 type ring[T any] []slot[T]
 
 type slot[T any] struct {
@@ -15,7 +15,7 @@ type slot[T any] struct {
 	of     T
 }
 
-// at is what is kept of an instant since the start, or of the latest step if that is later.
+// at returns the value of the step of an instant since the start, or of the latest step if that is later.
 func (r ring[T]) at(now time.Duration) *T {
 	number := max(0, int64(now/step))
 	s := &r[number%int64(len(r))]
@@ -25,7 +25,7 @@ func (r ring[T]) at(now time.Duration) *T {
 	return &s.of
 }
 
-// last calls do for what is kept of each of the last n steps until now, the oldest first.
+// last calls do for the values of the last n steps until now, the oldest first.
 func (r ring[T]) last(now time.Duration, n int64, do func(*T)) {
 	present := int64(now / step)
 	for number := max(0, present-n+1); number <= present; number++ {
@@ -41,20 +41,20 @@ type period struct {
 	point Point
 }
 
-// Moment is what there is at one instant besides jobs that end.
+// Moment is the state of the upstreams and the queue at one instant.
 type Moment struct {
 	Upstreams []pool.State
-	// InFlight is the jobs at upstreams, and Waiting those in the sidecar's queue.
+	// InFlight is the number of jobs at upstreams, Waiting the number in the sidecar's queue.
 	InFlight, Waiting int
 }
 
-// load is the cores that jobs need now, and those that there are; 0 is unknown.
+// load is the number of cores that jobs need now, and of the existing cores; 0 is unknown.
 type load struct{ needed, cores float64 }
 
-// idle reports whether so many cores are free that no queue can grow.
+// idle reports whether enough cores are free that no queue can grow.
 func (l load) idle() bool { return l.cores > 0 && l.needed < saturated*l.cores }
 
-// loadOf is the load of one upstream.
+// loadOf returns the load of one upstream.
 func loadOf(s *pool.State) load {
 	needed := s.CoresBusy
 	if needed < 0 || s.Wait != 0 {
@@ -63,7 +63,7 @@ func loadOf(s *pool.State) load {
 	return load{needed, float64(s.Cores)}
 }
 
-// load is the load of all upstreams that take jobs; unknown if that of one is, or if jobs wait in the sidecar.
+// load returns the load of all upstreams that get jobs. It is unknown if one upstream's is, or if jobs wait in the sidecar.
 func (o *Moment) load() (all load) {
 	for i := range o.Upstreams {
 		s := &o.Upstreams[i]
@@ -83,26 +83,26 @@ func (o *Moment) load() (all load) {
 type Point struct {
 	// At is the instant, in seconds since 1970.
 	At int64 `json:"at"`
-	// Jobs is how many ended each second, Failed those of them with a response of status 500
-	// or more, and Lost those with a response in part or none. FirstByteP50 and FirstByteP99
-	// are times to first byte. All are over the minute before.
+	// Jobs is the number of ended jobs per second, Failed those with a status of 500
+	// or more, Lost those with an incomplete response or none. FirstByteP50 and FirstByteP99
+	// are times to first byte. All are over the preceding minute.
 	Jobs         float64 `json:"jobs_per_second"`
 	Failed       float64 `json:"failed_per_second"`
 	Lost         float64 `json:"lost_per_second"`
 	FirstByteP50 float64 `json:"first_byte_p50_seconds"`
 	FirstByteP99 float64 `json:"first_byte_p99_seconds"`
-	// Found is the share of that minute's jobs that found their data, and ShadowFound the share whose data was where the
-	// shadow policy would have sent them; -1 without such jobs.
+	// Found is the hit rate of that minute's jobs, and ShadowFound the hit rate of the shadow policy's choices; -1 without
+	// such jobs.
 	Found       float64 `json:"found_share"`
 	ShadowFound float64 `json:"shadow_found_share"`
-	// InFlight is the jobs at upstreams at that instant, and Waiting those in the queue.
+	// InFlight is the number of jobs at upstreams at that instant, Waiting the number in the queue.
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`
 
-	looks, cores, rate float64 // sums over the looks: cores needed, and jobs that end each second
+	looks, cores, rate float64 // number of calls of look, and the sums of needed cores and jobs per second
 }
 
-// look notes a moment, and ends the step before at the first look of a step.
+// look records a moment. The first call in a step completes the step before.
 func (m *Machine) look(now time.Duration, o *Moment) {
 	p := &m.hour.at(now).point
 	if p.looks == 0 && now >= step {
@@ -120,7 +120,7 @@ func (m *Machine) look(now time.Duration, o *Moment) {
 	p.InFlight, p.Waiting = o.InFlight, o.Waiting
 }
 
-// Points are the steps of the last hour that are over, the oldest first.
+// Points returns the completed steps of the last hour, the oldest first.
 func (m *Machine) Points(now time.Time) []Point {
 	points := make([]Point, 0, steps)
 	m.hour.last(now.Sub(m.start), steps, func(s *period) {

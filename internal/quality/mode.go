@@ -10,21 +10,21 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Mode is how submitters are served (N. J. Turner's thesis, 4.5).
+// Mode is the quality of service as a state (N. J. Turner's thesis, 4.5).
 type Mode string
 
 // The modes, a closed set.
 const (
-	// Unknown: too few jobs ended to tell.
+	// Unknown: too few jobs ended.
 	Unknown Mode = "unknown"
 	// Steady: no job waits longer than the one before.
 	Steady Mode = "steady"
-	// QueueGrows: jobs are complete, and each waits longer for its first byte than the
-	// one before, because more work arrives than is done.
+	// QueueGrows: jobs are complete, but each waits longer for its first byte than the
+	// one before, because more work arrives than is completed.
 	QueueGrows Mode = "queue grows"
-	// JobsFail: submitters get errors, or their results in part or not at all. Only the fleet has this mode.
+	// JobsFail: submitters get errors, or incomplete results or none. Only the fleet has this mode.
 	JobsFail Mode = "jobs fail"
-	// AttemptsFail is the worst mode of an upstream: retries may hide it from submitters.
+	// AttemptsFail replaces JobsFail for an upstream: retries can hide it from submitters.
 	AttemptsFail Mode = "attempts fail"
 )
 
@@ -54,57 +54,56 @@ func (m Mode) Number() int {
 	return max(0, slices.Index(Modes(JobsFail), m), slices.Index(Modes(AttemptsFail), m))
 }
 
-// What it takes to change the mode. Each is entered on more than it is left on, so
-// that it does not flap.
+// Thresholds of the modes. Entering a mode needs more than staying in it (hysteresis), so that
+// modes do not flap.
 const (
-	// A rise begins at certain standard deviations, and is over below doubtful.
+	// A rise starts at a certainty of certain standard deviations, and ends below doubtful.
 	certain, doubtful = 4.0, 1.0
-	// It begins where it makes the share muchRise of what it leads to, or where times rise
-	// by steep seconds a second: as much more work comes than is done. Less than leastRise,
-	// in seconds, nobody notices.
+	// A rise starts if it exceeds the share muchRise of the level reached, or steep seconds per second
+	// (3 % more work arrives than is completed), and at least leastRise seconds.
 	muchRise  = 0.5
 	steep     = 0.03
 	leastRise = 0.05
-	// It is seen over at least this time.
+	// It must last at least riseSpan.
 	riseSpan = 10 * time.Second
-	// It is over when it was not seen for the first time, and times are on their way
-	// back; or for the second, wherever they are.
+	// It ends after calm without a rise if times have fallen half-way back, or after plateau in any
+	// case.
 	calm    = 30 * time.Second
 	plateau = 5 * time.Minute
 
-	// Jobs are being lost when manyLost failed or did not come whole in a row, or within a
-	// minute if they are the share lostShare of that minute's jobs.
+	// Jobs fail if manyLost jobs in a row failed or were incomplete, or manyLost jobs within a
+	// minute that are at least the share lostShare of its jobs.
 	manyLost  = 3
 	lostShare = 0.01
-	// That is over after manyWhole complete jobs in a row, and the time whole without a loss; where few jobs
-	// arrive, after a complete one and a minute without a loss.
+	// The mode ends after manyWhole complete jobs in a row and the time whole without a loss; if few jobs
+	// arrive, after one complete job and a minute without a loss.
 	manyWhole = 8
 	whole     = 10 * time.Second
 )
 
-// scope is what is known of the fleet or of one upstream: its mode, and what led to it.
+// scope is the state of the fleet or of one upstream: its mode, and the observations behind it.
 type scope struct {
 	Status      // without windows
-	fail   Mode // the worst: JobsFail or AttemptsFail
+	fail   Mode // the worst mode: JobsFail or AttemptsFail
 	follow trend
-	minute ring[tally] // how jobs ended
-	data   ring[Finds] // of the same minute
+	minute ring[tally] // outcomes of the last minute, by second
+	data   ring[Finds] // cache hits of the last minute
 
 	ended    time.Duration // when a job last ended
 	lost     time.Duration // when one was last lost
 	inRow    int           // jobs lost one after another
 	wholeRow int           // jobs complete one after another
 
-	rising     time.Duration // when a rise was last seen
-	grew       bool          // times rose when jobs began to be lost
-	base, peak float64       // the time to first byte when the rise began, and its highest since
+	rising     time.Duration // when a rise was last observed
+	grew       bool          // the queue grew when jobs started to fail
+	base, peak float64       // the time to first byte at the start of the rise, and the maximum since
 }
 
 func newScope(now time.Time, fail Mode) *scope {
 	return &scope{minute: make(ring[tally], spans[0]), data: make(ring[Finds], spans[0]), Status: Status{Mode: Unknown, Since: now}, fail: fail}
 }
 
-// observe counts a job or an attempt that ended with an outcome.
+// observe counts an ended job or attempt.
 func (s *scope) observe(now time.Duration, r result, outcome uint8) {
 	s.minute.at(now).add(r, outcome)
 	switch r {
@@ -120,13 +119,13 @@ func (s *scope) observe(now time.Duration, r result, outcome uint8) {
 	s.ended = now
 }
 
-// tally is what ended in the last minute.
+// tally returns the outcomes of the last minute.
 func (s *scope) tally(now time.Duration) (t tally) {
 	s.minute.last(now, spans[0], t.merge)
 	return t
 }
 
-// next is the mode at an instant with this load, and the reason if it has changed.
+// next returns the mode at an instant with this load, and the reason if it has changed.
 func (s *scope) next(now time.Duration, l load) (Mode, string) {
 	if s.Mode != Unknown && now-s.ended > maxAge {
 		return Unknown, fmt.Sprintf("no job ended for %v", maxAge)
@@ -140,7 +139,7 @@ func (s *scope) next(now time.Duration, l load) (Mode, string) {
 	case s.Mode == s.fail && (lately || s.wholeRow < manyWhole && (s.wholeRow == 0 || now-s.lost < time.Minute)):
 		return s.fail, ""
 	case s.Mode == s.fail:
-		s.follow.restart(s.lost) // what was before says nothing of the jobs after
+		s.follow.restart(s.lost) // earlier jobs do not belong to the new trend
 	case many && lately:
 		s.grew = s.Mode == QueueGrows
 		return s.fail, s.cause(&minute)
@@ -148,8 +147,8 @@ func (s *scope) next(now time.Duration, l load) (Mode, string) {
 	return s.judge(now, l.idle())
 }
 
-// judge is the mode by the trend, as far as there is one. While cores are idle no queue grows: if times rise, each
-// job takes longer by itself.
+// judge returns the mode by the trend, if there is one. While cores are idle, no queue grows: rising times then mean
+// that the jobs themselves take longer.
 func (s *scope) judge(now time.Duration, idle bool) (Mode, string) {
 	var known bool
 	s.Trend, known = s.follow.at(now)
@@ -161,7 +160,7 @@ func (s *scope) judge(now time.Duration, idle bool) (Mode, string) {
 		s.base, s.peak = t.Level-t.Rise(), t.Level
 	}
 	s.peak = max(s.peak, t.Level)
-	back := t.Level <= (s.base+s.peak)/2 // half-way to where times rose from
+	back := t.Level <= (s.base+s.peak)/2 // half-way back to the level before the rise
 	still := !idle && !calmBefore && t.certainty >= doubtful && t.Rise() >= leastRise
 	goesOn := still || s.Mode == s.fail && s.grew && !idle && !(known && back)
 	if rises || goesOn {
@@ -187,10 +186,10 @@ func (s *scope) judge(now time.Duration, idle bool) (Mode, string) {
 	return s.Mode, ""
 }
 
-// noun is what the scope counts.
+// noun returns what the scope counts: jobs or attempts.
 func (s *scope) noun() string { return strings.TrimSuffix(string(s.fail), " fail") }
 
-// cause says what failed in the last minute.
+// cause describes the failures of the last minute.
 func (s *scope) cause(t *tally) string {
 	var how []string
 	for o, n := range t.lost {
@@ -206,7 +205,7 @@ func (s *scope) cause(t *tally) string {
 	return fmt.Sprintf("%d of the %d %s of the last minute failed; by outcome: %s", bad, all, s.noun(), strings.Join(how, ", "))
 }
 
-// text says how times rise, and when the first job fails.
+// text describes the trend and the forecast.
 func (t *Trend) text() string {
 	text := fmt.Sprintf("times to first byte rise by %.3g s a job; over the last %.0f jobs, in %.0f s, they rose to %.3g s",
 		t.Slope, t.Jobs, t.Span, t.Level)

@@ -256,7 +256,7 @@ func follow(every, base, slope float64, order ...int) (t trend) {
 			bound: time.Duration((i+1)%3) * time.Second, jobs: 1,
 		})
 	}
-	slices.SortFunc(t.ring, func(a, b sample) int { return cmp.Compare(a.heard(), b.heard()) })
+	slices.SortFunc(t.ring, func(a, b sample) int { return cmp.Compare(a.began(), b.began()) })
 	return t
 }
 

@@ -1,14 +1,12 @@
-// Package quality says how submitters are served: the key figures of their jobs over
-// the last hour, the mode that the fleet and each upstream are in, and how many upstreams
-// the fleet needs.
+// Package quality measures the quality of service: the key figures of jobs over the last hour,
+// the mode of the fleet and of each upstream, and how many upstreams the fleet needs.
 //
-// It follows N. J. Turner's thesis: a job counts by its time to first byte, its time to
-// last byte and its completeness (3.3), and a fleet is in one of three modes (4.5). It is
-// steady at a low load. When more work arrives than is done, the queue grows, and the times to
-// first byte rise from job to job. When they reach the jobs' timeouts, jobs fail.
+// It follows N. J. Turner's thesis. The key figures of a job are its time to first byte, its time to
+// last byte and its completeness (3.3). A fleet is in one of three modes (4.5). At a low load it is
+// steady. When more work arrives than is completed, the queue grows: times to first byte rise from job
+// to job. When they reach the jobs' timeouts, jobs fail.
 //
-// It is a machine: it owns no clock, lock or goroutine. Its memory does not grow with
-// the number of jobs.
+// It has no clock, lock or goroutine. Its memory does not grow with the number of jobs.
 package quality
 
 import (
@@ -20,32 +18,31 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings is what submitters are promised.
+// Settings configure what counts as failed, and the goals of the fleet.
 type Settings struct {
-	// Count500 says whether a response with a status of 500 or more is a failed job. Set
-	// it to false where such a status is a result like any other.
+	// Count500 counts a response with a status of 500 or more as a failed job. Set
+	// it to false if such a status is a normal result.
 	Count500 bool `yaml:"count_500"`
-	// Target is the wait that the fleet should keep: the admin port and a metric report how many upstreams would.
+	// Target is the longest acceptable wait. The admin port and a metric report how many upstreams would keep it.
 	Target Target `yaml:"target"`
-	// UpstreamPrice is what an upstream costs per hour, in any currency. The admin port then reports the cost of a job.
-	// 0 is not known.
+	// UpstreamPrice is the price of an upstream per hour, in any currency. The admin port then reports the cost of a job.
+	// 0 is unknown.
 	UpstreamPrice float64 `yaml:"upstream_price"`
 }
 
-// Target is how long jobs may wait.
+// Target is the longest acceptable wait of jobs.
 type Target struct {
-	// WaitP95 is the wait for a core that 95 of 100 jobs should not exceed in the busiest minute of the last hour; 0 is
-	// no target.
+	// WaitP95 is the 95th percentile of the wait for a core, in the busiest minute of the last hour. 0 is no target.
 	WaitP95 time.Duration `yaml:"wait_p95"`
 }
 
-// Check reports what cannot be used.
+// Check adds invalid values to f.
 func (s Settings) Check(f *settings.Faults) {
 	f.In("target").NotNegative("wait_p95", s.Target.WaitP95)
 	f.Between("upstream_price", s.UpstreamPrice, 0, 1e9)
 }
 
-// Default is the promise of an empty file.
+// Default returns the settings of an empty file.
 func Default() Settings { return Settings{Count500: true} }
 
 // Machine follows the jobs of one sidecar. It is not safe for concurrent use.
@@ -56,8 +53,8 @@ type Machine struct {
 	upstreams map[string]*scope // by address
 }
 
-// Each second a part of the upstreams is judged: one of turns parts, or of more where that part would exceed mostJudged
-// upstreams. Jobs that end wait while that happens, and to judge 300 takes some 15 ms.
+// Each second, the mode of a part of the upstreams is updated: a turns-th of them, but at most mostJudged. Ending jobs
+// wait for the lock during the update, which takes about 15 ms for 300 upstreams.
 const turns, mostJudged = 5, 100
 
 // New returns a machine that has seen no job.
@@ -65,15 +62,15 @@ func New(now time.Time) *Machine {
 	return &Machine{start: now, hour: make(ring[period], steps), fleet: newScope(now, JobsFail)}
 }
 
-// Began counts a response that has begun, with its load hint if there is one. The modes cannot wait for its end,
-// which may be hours away.
+// Began counts a response that has started, with its load hint if it has one. The modes cannot wait for the end of
+// the response, which can be hours later.
 func (m *Machine) Began(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint) {
 	x := sample{bound: j.FirstByte, patience: j.Patience}
 	if !j.Deadline.IsZero() {
 		x.bound = min(x.bound, j.Deadline.Sub(j.Arrived))
 	}
 	if j.Queue > 0 && hint != nil {
-		x.wait = max(0, hint.Waited) // such an upstream gives the job up at its queue timeout
+		x.wait = max(0, hint.Waited) // the upstream aborts the job if this reaches its queue timeout
 	}
 	if there := m.upstreams[c.Address]; there != nil {
 		there.follow.add(x.from(c.Claimed.Sub(m.start), now.Sub(c.Claimed)))
@@ -82,8 +79,8 @@ func (m *Machine) Began(now time.Time, j *dispatch.Job, c pool.Choice, hint *poo
 	m.fleet.follow.add(x.from(j.Arrived.Sub(m.start), now.Sub(j.Arrived)))
 }
 
-// Ended counts a job that has ended, by the settings of that moment. What happened at an
-// upstream that is not followed counts for the fleet alone.
+// Ended counts an ended job, by the current settings. An attempt at an unknown upstream counts only for
+// the fleet.
 func (m *Machine) Ended(now time.Time, s Settings, j *record.Job) {
 	at, r := now.Sub(m.start), resultOf(j, s.Count500)
 	if r == uncounted {
@@ -102,16 +99,16 @@ func (m *Machine) Ended(now time.Time, s Settings, j *record.Job) {
 	}
 }
 
-// Change is a mode that was entered, and the one before.
+// Change is a change of a mode.
 type Change struct {
 	Upstream string // "" for the fleet
 	From     Mode
 	Status
 }
 
-// Advance notes a moment, and judges the mode of the fleet and of a part of the upstreams
-// anew. It returns the modes that changed. The shell calls it every second. What is known of
-// upstreams that are gone is forgotten.
+// Advance records the current state, and updates the mode of the fleet and of a part of the upstreams.
+// It returns the modes that changed. The shell calls it every second. Removed upstreams are
+// forgotten.
 func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 	there := make(map[string]*scope, len(o.Upstreams))
 	for i := range o.Upstreams {
@@ -139,18 +136,18 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 	return changes
 }
 
-// View is how the fleet is at one moment, and how it serves jobs.
+// View is the state of the fleet and its quality of service at one moment.
 type View struct {
-	// Panic is set while breakers are ignored because every one is open.
+	// Panic is set while breakers are ignored because all of them are open.
 	Panic bool `json:"panic,omitempty"`
-	// Fleet is how all jobs were served, and Upstreams how each upstream is.
+	// Fleet is the quality of service of all jobs, Upstreams the state of each upstream.
 	Fleet     Status     `json:"fleet"`
 	Upstreams []Upstream `json:"upstreams"`
-	// Capacity is what the fleet can do and needs; absent while that is not known.
+	// Capacity is what the fleet can do and needs; absent while unknown.
 	Capacity *Advice `json:"capacity,omitempty"`
 }
 
-// Eligible is how many upstreams may be picked.
+// Eligible returns the number of eligible upstreams.
 func (v *View) Eligible() (n int) {
 	for i := range v.Upstreams {
 		if v.Upstreams[i].Eligible {
@@ -160,7 +157,7 @@ func (v *View) Eligible() (n int) {
 	return n
 }
 
-// View is how the upstreams in these states serve jobs.
+// View returns the quality of service, given the states of the upstreams.
 func (m *Machine) View(now time.Time, states []pool.State) View {
 	at := now.Sub(m.start)
 	v := View{Panic: pool.Panic(states), Fleet: m.fleet.Status, Upstreams: make([]Upstream, len(states)), Capacity: m.advice(now, states)}
@@ -186,35 +183,34 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 	return v
 }
 
-// Status is how jobs are served.
+// Status is the quality of service of all jobs.
 type Status struct {
 	// Mode is "unknown", "steady", "queue grows" or "jobs fail".
 	Mode Mode `json:"mode"`
-	// Text says what that means.
+	// Text explains the mode.
 	Text string `json:"text"`
-	// Since is when it was entered, and Cause says why, as things were at that moment.
+	// Since is when the mode was entered. Cause is the reason, with the figures of that moment.
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause,omitempty"`
-	// Trend is how the times to first byte change, as last judged.
+	// Trend is the trend of the times to first byte at the last update.
 	Trend Trend `json:"trend"`
-	// DeadlineJobs and DeadlineSeconds say after how many more jobs, and in how much time, the first job fails
-	// because it reaches one of its timeouts, if times rise on. They are absent unless the queue grows and that
-	// is within an hour.
+	// DeadlineJobs and DeadlineSeconds are the number of jobs, and the time, until the first job reaches one of its
+	// timeouts at the current trend. They are absent unless the queue grows and the time is within an hour.
 	DeadlineJobs    *float64 `json:"deadline_in_jobs,omitempty"`
 	DeadlineSeconds *float64 `json:"deadline_in_seconds,omitempty"`
 	// Windows are the last 1, 5 and 60 minutes.
 	Windows []Window `json:"windows"`
 }
 
-// Upstream is one row: what the pool knows of an upstream, and how it serves jobs.
+// Upstream is the state of one upstream and its quality of service.
 type Upstream struct {
 	pool.State
 	// Mode is "unknown", "steady", "queue grows" or "attempts fail".
 	Mode Mode `json:"mode"`
-	// MinuteAttempts is how many attempts ended there in the last minute, and MinuteFailed how many of them without
-	// a whole response of a status below 500. Another upstream may have answered those jobs.
+	// MinuteAttempts is the number of attempts that ended there in the last minute. MinuteFailed is how many of them
+	// had no complete response with a status below 500. Those jobs may have succeeded at another upstream.
 	MinuteAttempts uint64 `json:"minute_attempts"`
 	MinuteFailed   uint64 `json:"minute_failed_attempts"`
-	// MinuteData is how many of those jobs found their data.
+	// MinuteData counts the cache hits of the last minute.
 	MinuteData Finds `json:"minute_data"`
 }

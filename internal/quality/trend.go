@@ -8,44 +8,44 @@ import (
 )
 
 const (
-	// samples is how many jobs a trend is judged by at most: at high rates, those of a minute.
+	// samples is the maximum number of jobs in a trend; at high rates they cover a minute.
 	samples = 48
-	// leastSamples is how few say nothing.
+	// leastSamples is the minimum number of jobs in a trend.
 	leastSamples = 8
-	// maxAge is after which time a job says nothing of now.
+	// maxAge is the age after which a job is too old for a trend.
 	maxAge = 5 * time.Minute
 )
 
 // sample is one job of a trend. Instants are since the machine's start.
 type sample struct {
 	arrived   time.Duration
-	firstByte time.Duration // from there
-	bound     time.Duration // on firstByte; 0 is not known
-	wait      time.Duration // in queues that give the job up after its patience
+	firstByte time.Duration // time from there to the first byte
+	bound     time.Duration // timeout of firstByte; 0 is unknown
+	wait      time.Duration // time in queues, which abort the job after patience
 	patience  time.Duration
-	jobs      float64 // how many it stands for
+	jobs      float64 // number of jobs that the sample represents
 }
 
-// from is x with these times.
+// from returns x with these times.
 func (x sample) from(arrived, firstByte time.Duration) sample {
 	x.arrived, x.firstByte = arrived, firstByte
 	return x
 }
 
-// heard is when the first byte came.
-func (s sample) heard() time.Duration { return s.arrived + s.firstByte }
+// began is when the first byte arrived.
+func (s sample) began() time.Duration { return s.arrived + s.firstByte }
 
-// trend follows how the times to first byte change from job to job.
+// trend collects times to first byte and determines how they change from job to job.
 type trend struct {
 	ring  []sample // in the order of their first bytes
-	each  float64  // one of each jobs becomes a sample
+	each  float64  // every each-th job becomes a sample
 	since float64  // jobs since the last sample
 }
 
-// pace makes the samples cover a minute with so many jobs.
+// pace sets the sampling rate so that the samples cover a minute with this many jobs.
 func (t *trend) pace(jobs uint64) { t.each = float64(jobs) / samples }
 
-// add takes in a job whose response has begun.
+// add counts a job whose response has started.
 func (t *trend) add(s sample) {
 	if t.since++; t.since < t.each {
 		return
@@ -56,46 +56,46 @@ func (t *trend) add(s sample) {
 	t.ring = slices.Delete(t.ring, 0, max(0, len(t.ring)-samples))
 }
 
-// restart forgets the jobs whose first byte came before an instant.
+// restart forgets the jobs whose first byte arrived before an instant.
 func (t *trend) restart(at time.Duration) {
-	t.ring = slices.DeleteFunc(t.ring, func(s sample) bool { return s.heard() < at })
+	t.ring = slices.DeleteFunc(t.ring, func(s sample) bool { return s.began() < at })
 }
 
-// Trend says how the times to first byte change from job to job.
+// Trend is how the times to first byte change from job to job.
 type Trend struct {
-	// Jobs is how many jobs it is judged by, and Span the time in which they arrived,
+	// Jobs is the number of jobs in the trend, and Span the time in which they arrived,
 	// in seconds.
 	Jobs float64 `json:"jobs"`
 	Span float64 `json:"span_seconds"`
-	// Level is the median time to first byte of the latest of them, in seconds.
+	// Level is the median time to first byte at the end of the trend, in seconds.
 	Level float64 `json:"first_byte_seconds"`
-	// Slope is by how many seconds it rises from one job to the next.
+	// Slope is the rise of the time to first byte from one job to the next, in seconds.
 	Slope float64 `json:"slope_seconds_per_job"`
-	// Bound is the shortest time that one of them waits for its first byte, in seconds;
-	// 0 is not known.
+	// Bound is the shortest timeout of a job's first byte, in seconds; 0 is unknown.
 	Bound float64 `json:"bound_seconds,omitempty"`
 
 	certainty float64 // of a rise: Mann and Kendall's Z
-	latest    [2]rise // of the times to first byte and of the waits, where they rise in a straight line
+	latest    [2]rise // the latest rise of the times to first byte and of the waits; zero unless they rise linearly
 }
 
-// rise is how fast times rise to their shortest bound, by the later half of the samples, or by their last quarter if it is
-// steeper: all samples may reach back to before the rise.
+// rise is a linear rise of times towards their shortest timeout. It is fitted to the later half of the samples, or to the
+// last quarter if that is steeper, because the earlier samples can be older than the rise.
 type rise struct{ bound, level, slope float64 }
 
-// Rise is by how much the time to first byte rose over all the jobs of the trend, in seconds.
+// Rise returns the rise of the time to first byte over all jobs of the trend, in seconds.
 func (t Trend) Rise() float64 { return t.Slope * t.Jobs }
 
 const (
-	// farthest is how far ahead a forecast is made, in seconds.
+	// farthest is the horizon of the forecast, in seconds.
 	farthest = 3600
-	// straight is how many times as steep as all samples the later half may be: a rise that has just begun becomes steeper.
+	// straight is the largest ratio of the later half's slope to that of all samples: a larger one means that the rise
+	// is still accelerating, so that a linear forecast would be wrong.
 	straight = 1.1
 )
 
-// deadline is after how many more jobs, and in how many seconds, the first one is lost because its time to first
-// byte, or its wait, reaches its bound; ok is false if that is not foreseen. The latest job that the trend knows
-// arrived as long ago as its first byte took, and the first one to be lost is lost when it has been here for its bound.
+// deadline forecasts after how many more jobs, and in how many seconds, the first job's time to first byte or wait
+// reaches its timeout; ok is false without a forecast. The trend's latest job arrived one time to first byte ago,
+// and the first job to time out fails one timeout after its arrival.
 func (t *Trend) deadline() (jobs, after float64, ok bool) {
 	for _, b := range t.latest {
 		if b.bound <= 0 || b.slope <= 0 {
@@ -110,10 +110,9 @@ func (t *Trend) deadline() (jobs, after float64, ok bool) {
 	return jobs, after, ok
 }
 
-// at judges the jobs as they are known at an instant, in the order of their arrival; ok is
-// false when they are too few.
+// at returns the trend at an instant, with the jobs in the order of their arrival; ok is false if there are too few jobs.
 func (t *trend) at(now time.Duration) (Trend, bool) {
-	recent := slices.DeleteFunc(slices.Clone(t.ring), func(s sample) bool { return s.heard() < now-maxAge })
+	recent := slices.DeleteFunc(slices.Clone(t.ring), func(s sample) bool { return s.began() < now-maxAge })
 	if len(recent) < leastSamples {
 		return Trend{}, false
 	}
@@ -143,19 +142,19 @@ func riseTo(bound float64, points []spot) rise {
 	return rise{bound, level, max(slope, latest)}
 }
 
-// lower makes a bound the shorter of two, of which 0 is not known.
+// lower sets bound to the shorter of both; 0 is unknown.
 func lower(bound *float64, other time.Duration) {
 	if s := other.Seconds(); *bound == 0 || s > 0 && s < *bound {
 		*bound = s
 	}
 }
 
-// spot is a sample: job is the number of the middle one of the jobs that it stands for.
+// spot is a point of the trend: job is the number of the middle job of those that a sample represents.
 type spot struct{ job, seconds float64 }
 
-// mannKendall says how certain it is that points rise, in standard deviations of what
-// chance alone would do. It looks at the order of the values only, so that a long job
-// weighs no more than any other.
+// mannKendall returns the certainty of a rise, in standard deviations of the test's statistic
+// without a trend. It uses only the order of the values, so that a long job has no larger
+// influence.
 func mannKendall(points []spot) float64 {
 	s := 0
 	for i, p := range points {
@@ -168,8 +167,8 @@ func mannKendall(points []spot) float64 {
 	return float64(s-cmp.Compare(s, 0)) / deviation
 }
 
-// theilSen is the median slope between any two points, and the height of that line at
-// the last of them.
+// theilSen returns the median slope between any two points, and the value of that line at
+// the last point.
 func theilSen(points []spot) (slope, level float64) {
 	slopes := make([]float64, 0, len(points)*(len(points)-1)/2)
 	for i, p := range points {
