@@ -47,8 +47,26 @@ type Request struct {
 // because the response has begun or the attempt has ended.
 type Withdrawer interface{ Withdraw() bool }
 
-// Job is the state of one job over all its attempts. The exported fields are set by
-// Begin and do not change.
+// Job is one job over all its attempts. The exported fields are set by Begin and do not change.
+//
+//	          Arrive                          Reconsider
+//	+-------+ ---------------> +---------+ ---------------> +--------+
+//	| begun |                  | claimed |                  | moving |
+//	+-------+ -+    +--------> +---------+ <--------------- +--------+
+//	    |      |    | Serve      ^  |  |    CancelMove,        |   |
+//	    |      v    |            |  |  |    Arrive             |   |
+//	    |   +---------+  Arrive  |  |  |                       |   |
+//	    |   | waiting | <--+     |  |  | Failed                |   |
+//	    |   +---------+    |     |  |  v                Failed |   |
+//	    |        |        +--------+   |                       |   |
+//	    |        |        | paused |<--+-----------------------+   |
+//	    |        |        +--------+   |                           |
+//	    v        v Serve,     |        v Failed                    |
+//	+-------+    | GiveUp     |    (no retry)                      |
+//	| ended | <--+------------+--------+---------------------------+
+//	+-------+
+//
+// A job whose attempt succeeds stays claimed: the shell ends the assignment, and the dispatcher hears no more of the job.
 type Job struct {
 	Request
 	// FirstByte is the timeout of each attempt, to the first byte of its response.
@@ -59,25 +77,63 @@ type Job struct {
 	// time means no deadline.
 	Deadline time.Time
 
-	among    *pool.Places // the upstreams of Request.Among
-	tried    pool.Places  // upstreams that must not be used again
-	heavy    bool         // pool.Heavy at the last arrival
-	counted  bool         // as a job in the retry budget
-	attempts int          // attempts that may have reached an upstream
-	rounds   int          // times that all upstreams refused the connection
-	sent     time.Time    // start of the last attempt
-	panicked bool         // the last attempt went to an upstream with an open breaker, because all breakers were open
+	state   state
+	among   *pool.Places     // the upstreams of Request.Among
+	tried   pool.Places      // upstreams that must not be used again
+	heavy   bool             // pool.Heavy at the last arrival
+	to      *pool.Assignment // the new upstream of a job that is being moved; else nil
+	wait    wait
+	attempt attempt
+	retries retries
+}
 
-	to      *pool.Assignment // the new upstream of a job that is being moved
-	spent   bool             // the single retry after an upstream may have begun the job is used up
-	stale   bool             // the last attempt failed on a pooled connection before any byte of the response
-	connect time.Duration    // timeout of the next dial
-	on      []int            // the statuses that are retried, from retry.on
+// state is the state of a job; the comment of Job has the drawing.
+type state uint8
 
-	place  *list.Element // position in the queue; nil if not queued
-	since  time.Time     // start of the current wait
-	until  time.Time     // latest end of the current wait
-	waited time.Duration // total of earlier waits and pauses
+const (
+	// begun: the job has not arrived. It is not counted in the retry budget.
+	begun state = iota
+	// waiting: the job is in the queue. It has no assignment.
+	waiting
+	// claimed: the shell holds one assignment of the job, and ends it.
+	claimed
+	// moving: the shell withdraws the attempt. The job has a second assignment, at its new upstream, which waits
+	// for Arrive or is cancelled.
+	moving
+	// paused: an attempt failed, and the job arrives again after a pause. It has no assignment and is not queued.
+	paused
+	// ended: the job has a final error. It has no assignment and is not queued.
+	ended
+)
+
+// wait is how long a job waits in the queue.
+type wait struct {
+	place *list.Element // position in the queue; nil if not queued
+	since time.Time     // start of the current wait
+	until time.Time     // latest end of the current wait
+	total time.Duration // of earlier waits and pauses
+}
+
+// attempt is the last attempt of a job.
+type attempt struct {
+	sent     time.Time // its start
+	panicked bool      // it went to an upstream with an open breaker, because all breakers were open
+	stale    bool      // it failed on a pooled connection before any byte of the response
+}
+
+// retries is what bounds the retries of a job.
+type retries struct {
+	attempts int           // attempts that may have reached an upstream
+	rounds   int           // times that all upstreams refused the connection
+	spent    bool          // the single retry after an upstream may have begun the job is used up
+	connect  time.Duration // timeout of the next dial
+	on       []int         // the statuses that are retried, from retry.on
+}
+
+// refuse ends the job with an error.
+func (j *Job) refuse(err error) Grant {
+	j.state = ended
+	return Grant{Job: j, Err: err}
 }
 
 // Tried implements pool.Waiter.
@@ -91,7 +147,7 @@ func (j *Job) request() pool.Request {
 }
 
 // GiveUpAt returns the time at which a queued job must be given up.
-func (j *Job) GiveUpAt() time.Time { return j.until }
+func (j *Job) GiveUpAt() time.Time { return j.wait.until }
 
 // TimeLeft returns the time to first byte that is allowed to an attempt that starts now.
 // last is true if the job's deadline is the bound, so no attempt can follow.

@@ -15,14 +15,14 @@ import (
 func (d *Dispatcher) Reconsider(now time.Time) []*Job {
 	moves := d.pool.Reconsider(now, func(w pool.Waiter) bool {
 		j := ofThis(w)
-		return !j.spent && j.attempts+1 < d.retry.Attempts && d.budget.take(now, d.retry.Budget)
+		return !j.retries.spent && j.retries.attempts+1 < d.retry.Attempts && d.budget.take(now, d.retry.Budget)
 	})
 	moved := make([]*Job, len(moves))
 	for i, m := range moves {
 		j := ofThis(m.Job)
-		j.to, j.spent = m.To, true
+		j.to, j.state, j.retries.spent = m.To, moving, true
 		j.tried.Add(m.To.Address)
-		j.attempts++
+		j.retries.attempts++
 		moved[i] = j
 	}
 	return moved
@@ -39,8 +39,8 @@ func ofThis(w pool.Waiter) *Job {
 
 // CancelMove cancels the move of a job whose attempt could not be withdrawn in time.
 func (d *Dispatcher) CancelMove(now time.Time, j *Job) {
-	if j.to != nil {
+	if j.state == moving {
 		j.to.Cancel(now)
-		j.to = nil
+		j.to, j.state = nil, claimed
 	}
 }

@@ -57,7 +57,7 @@ type queue struct {
 // push adds j to the queue. When the queue is full, a job of high priority displaces jobs of low
 // priority, the latest first; push returns them as displaced. If ok is false, the queue is unchanged.
 func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
-	if j.place != nil {
+	if j.wait.place != nil {
 		panic("BUG: dispatch: a job is queued twice")
 	}
 	jobs, bytes := q.len(), q.bytes+j.Bytes
@@ -75,7 +75,7 @@ func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	for _, out := range displaced {
 		q.remove(out)
 	}
-	j.place = q.lists[j.Priority].PushBack(j)
+	j.wait.place = q.lists[j.Priority].PushBack(j)
 	q.bytes += j.Bytes
 	q.backlogs.push(now, j)
 	return displaced, true
@@ -83,13 +83,13 @@ func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 
 // remove removes j from the queue and reports whether it was there.
 func (q *queue) remove(j *Job) bool {
-	if j.place == nil {
+	if j.wait.place == nil {
 		return false
 	}
-	q.lists[j.Priority].Remove(j.place)
+	q.lists[j.Priority].Remove(j.wait.place)
 	q.bytes -= j.Bytes
 	q.backlogs.remove(j)
-	j.place = nil
+	j.wait.place = nil
 	return true
 }
 

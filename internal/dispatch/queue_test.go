@@ -177,7 +177,7 @@ func TestAProjectAtItsLimitWaits(t *testing.T) {
 	f.serve(now)
 	require.NoError(t, f.granted[third].Err)
 	assert.Len(t, f.granted, 1)
-	assert.Equal(t, time.Second, third.waited)
+	assert.Equal(t, time.Second, third.wait.total)
 
 	f.wait(now, Request{Project: 1})
 	f.SetProjects(ProjectSettings{})

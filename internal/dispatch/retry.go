@@ -52,7 +52,7 @@ func (s RetrySettings) Check(f *settings.Faults) {
 // Begin returns a new job, which keeps the current timeouts. A job with timeouts of its own gets
 // their sum as its deadline; FirstByte replaces a missing evaluate timeout.
 func (s RetrySettings) Begin(r Request) *Job {
-	j := &Job{Request: r, connect: s.ConnectTimeout, on: s.On}
+	j := &Job{Request: r, retries: retries{connect: s.ConnectTimeout, on: s.On}}
 	if r.Among != nil {
 		j.among = pool.NewPlaces(r.Among)
 	}
@@ -64,7 +64,7 @@ func (s RetrySettings) Begin(r Request) *Job {
 }
 
 // Unwanted reports whether j is retried after a response with that status (retry.on).
-func (j *Job) Unwanted(status int) bool { return slices.Contains(j.on, status) }
+func (j *Job) Unwanted(status int) bool { return slices.Contains(j.retries.on, status) }
 
 // Failure describes an attempt without a response that can be passed on.
 type Failure struct {
@@ -110,93 +110,6 @@ type Next struct {
 	OverBudget bool
 }
 
-// Failed decides whether a failed attempt is retried, and if so counts the retry.
-// The caller must end the attempt's Assignment separately.
-func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
-	if j.to != nil {
-		if f.Outcome != pool.Gone && f.Progress != Responded && f.Repeatable {
-			return Next{Again: true}
-		}
-		d.CancelMove(now, j)
-	}
-	j.stale = f.Stale
-	class := f.class()
-	if f.ConnectTimedOut {
-		class = d.unreached(now, j)
-	}
-	if class != refusal {
-		j.attempts++
-	}
-	switch {
-	case j.attempts >= d.retry.Attempts, d.retry.Attempts == 1,
-		class == never,
-		class == once && j.spent,
-		j.Late(now), j.Prefetch,
-		!f.Repeatable:
-		return Next{}
-	case class == refusal:
-		return d.refused(now, j, f)
-	case !f.Closed && !d.budget.take(now, d.retry.Budget):
-		return Next{OverBudget: true}
-	}
-	j.spent = j.spent || class == once
-	return Next{Again: true, Pause: d.pause(j.attempts)}
-}
-
-// unreached returns the class of a connect timeout, and sets the timeout of the next dial. A
-// connect timeout is treated as a refused connection while the job can still wait; after that,
-// a retry counts as an attempt. If every upstream has been tried, the dial timeout is reset: a
-// lone upstream is retried with the same timeout, because its accept queue may soon have room.
-func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
-	all := d.pool.AllTried(now, &j.tried, j.heavy)
-	j.waited += j.connect
-	if all {
-		j.connect = d.retry.ConnectTimeout
-		return refusal
-	}
-	left := d.patience(j) - j.waited
-	j.connect = min(2*j.connect, max(left/2, d.retry.ConnectTimeout))
-	if left < 0 {
-		return always
-	}
-	return refusal
-}
-
-// patience returns a job's queue timeout: its own, or queue.wait.
-func (d *Dispatcher) patience(j *Job) time.Duration {
-	if j.Queue > 0 {
-		return j.Queue
-	}
-	return d.queue.bounds.Wait
-}
-
-// refused decides after a refused connection. No upstream has begun the job, and a
-// retry elsewhere adds no load to the upstream that is down. So the retry is free:
-// the upstreams that are up can serve all jobs even if most upstreams are down.
-// Its time counts as queue time, so queue.wait bounds the attempts.
-// When all upstreams have refused, the job pauses and then tries all of them again:
-// an upstream that restarts may be back. While all breakers are open, the job pauses
-// after maxPanicRefusals refusals already.
-func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
-	if !f.ConnectTimedOut {
-		j.waited += now.Sub(j.sent)
-	}
-	if !d.pool.AllTried(now, &j.tried, j.heavy) && !(j.panicked && j.tried.Len() >= maxPanicRefusals) {
-		return Next{Again: j.waited <= d.patience(j)}
-	}
-	if j.attempts > 0 {
-		return Next{} // an earlier attempt had a response, or may have begun the job
-	}
-	pause := d.draw(firstPause<<min(j.rounds, 5), maxRefusedPause)
-	if j.waited+pause > d.patience(j) {
-		return Next{}
-	}
-	j.rounds++
-	j.waited += pause
-	j.tried = pool.Places{}
-	return Next{Again: true, Pause: pause}
-}
-
 // retryClass is the rule by which a failed attempt is retried.
 type retryClass uint8
 
@@ -224,29 +137,4 @@ func (f Failure) class() retryClass {
 		return refusal
 	}
 	return always
-}
-
-// maxPanicRefusals is the number of refused connections after which a job pauses while all breakers are open.
-const maxPanicRefusals = 32
-
-// Upper bounds of the random pauses.
-const (
-	firstPause      = 25 * time.Millisecond  // before the third attempt
-	maxPause        = 250 * time.Millisecond // before any attempt
-	maxRefusedPause = 800 * time.Millisecond // after all upstreams refused the connection
-)
-
-// pause returns the back-off after the given number of attempts. The second attempt is
-// made at once, at another upstream. Later pauses are exponential with full jitter:
-// random between 0 and 25 ms, 50 ms ... 250 ms.
-func (d *Dispatcher) pause(attempts int) time.Duration {
-	if attempts < 2 {
-		return 0
-	}
-	return d.draw(firstPause<<min(attempts-2, 4), maxPause)
-}
-
-// draw returns a random pause between 0 and the smaller of longest and bound.
-func (d *Dispatcher) draw(longest, bound time.Duration) time.Duration {
-	return time.Duration(d.rng.Int64N(int64(min(longest, bound)) + 1))
 }

@@ -176,9 +176,9 @@ func TestPausesBeforeAllAreAskedAnew(t *testing.T) {
 	j := f.Begin(Request{Queue: time.Hour})
 	for i, most := range []time.Duration{25, 50, 100, 200, 400, 800, 800, 800} {
 		requireFullJitter(t, most*time.Millisecond, func() time.Duration {
-			j.tried, j.waited, j.rounds = *pool.NewPlaces([]string{address(0)}), 0, i
+			j.tried, j.wait.total, j.retries.rounds = *pool.NewPlaces([]string{address(0)}), 0, i
 			next := f.refused(start, j, Failure{ConnectTimedOut: true})
-			require.Equal(t, []any{true, i + 1, next.Pause}, []any{next.Again, j.rounds, j.waited})
+			require.Equal(t, []any{true, i + 1, next.Pause}, []any{next.Again, j.retries.rounds, j.wait.total})
 			return next.Pause
 		})
 	}
@@ -221,7 +221,7 @@ func TestAfterAStaleConnection(t *testing.T) {
 	g = f.claim(start, j)
 	assert.True(t, g.Fresh, "others of the pool may be as dead")
 	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
-	j.stale = true
+	j.attempt.stale = true
 	assert.Equal(t, []any{1, true}, []any{f.tried(start, j).Len(), f.tried(start, j).Has(first.Assignment.Address)}, "only the last one is asked once more")
 }
 

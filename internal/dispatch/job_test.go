@@ -1,0 +1,146 @@
+package dispatch
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/health"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// drawn are the transitions in the comment of Job.
+var drawn = map[[2]state]bool{
+	{begun, claimed}: true, {begun, waiting}: true, {begun, ended}: true,
+	{waiting, claimed}: true, {waiting, ended}: true,
+	{claimed, moving}: true, {claimed, paused}: true, {claimed, ended}: true,
+	{moving, claimed}: true, {moving, paused}: true, {moving, ended}: true,
+	{paused, claimed}: true, {paused, waiting}: true, {paused, ended}: true,
+}
+
+// history is a random history of a dispatcher, and what its shell holds.
+type history struct {
+	*fixture
+	rng   *rand.Rand
+	now   time.Time
+	held  map[*Job]*pool.Assignment // the assignments of jobs, which the shell ends
+	order []*Job                    // of held
+	jobs  map[*Job]state
+	seen  map[[2]state]bool
+}
+
+// observe notes the transitions that one call has made, and tests the invariant of each state.
+func (h *history) observe() {
+	for j, was := range h.jobs {
+		if j.state != was {
+			change := [2]state{was, j.state}
+			require.True(h.t, drawn[change], "%v is not drawn", change)
+			h.seen[change], h.jobs[j] = true, j.state
+		}
+		if j.state == ended {
+			delete(h.jobs, j)
+		}
+		holds := h.held[j] != nil
+		require.Equal(h.t, j.state == waiting, j.wait.place != nil)
+		require.Equal(h.t, j.state == moving, j.to != nil)
+		require.True(h.t, !holds || j.state == claimed || j.state == moving)
+	}
+}
+
+func (h *history) take(j *Job, g Grant) {
+	if g.Assignment != nil {
+		h.held[j] = g.Assignment
+		h.order = append(h.order, j)
+	}
+}
+
+func (h *history) arrive(j *Job) {
+	if g, granted := h.Arrive(h.now, j); granted {
+		h.take(j, g)
+	}
+	h.observe()
+}
+
+// end ends an attempt, as a success or a failure.
+func (h *history) end(j *Job) {
+	a := h.held[j]
+	h.release(j)
+	if h.rng.IntN(3) == 0 {
+		h.CancelMove(h.now, j)
+		a.Answered(h.now, true, nil)
+		a.Done(h.now, pool.Answered)
+		delete(h.jobs, j)
+		return
+	}
+	f := Failure{
+		Outcome:    []pool.Outcome{pool.Refused, pool.NoAnswer, pool.NotStarted, pool.Gone, pool.Moved}[h.rng.IntN(5)],
+		Progress:   Progress(h.rng.IntN(3)),
+		Repeatable: h.rng.IntN(8) > 0,
+	}
+	a.Done(h.now, f.Outcome)
+	next := h.Failed(h.now, j, f)
+	h.observe()
+	if next.Again {
+		h.now = h.now.Add(next.Pause)
+		h.arrive(j)
+	}
+}
+
+func (h *history) release(j *Job) {
+	delete(h.held, j)
+	for i, other := range h.order {
+		if other == j {
+			h.order = append(h.order[:i], h.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// Random histories make only the transitions that are drawn, all of them, and keep the invariant of each state.
+func TestTransitions(t *testing.T) {
+	seen := map[[2]state]bool{}
+	for seed := range uint64(16) {
+		h := &history{
+			fixture: newFixture(t, 4, func(c *Config) {
+				c.Queue.Jobs, c.Projects.Limit, c.Projects.PerMinute = 6, float64(2*(seed%3)), 60*int(seed%2)
+			}),
+			rng: rand.New(rand.NewPCG(seed, 3)), now: start,
+			held: map[*Job]*pool.Assignment{}, jobs: map[*Job]state{}, seen: seen,
+		}
+		for range 1000 {
+			h.now = h.now.Add(time.Duration(h.rng.IntN(200)) * time.Millisecond)
+			switch k := h.rng.IntN(20); {
+			case k < 4:
+				j := h.Begin(Request{Project: uint64(h.rng.IntN(3)), Priority: selection.Priority(h.rng.IntN(2)), Withdraw: withdrawer{}})
+				h.jobs[j] = j.state
+				h.arrive(j)
+			case k < 11 && len(h.order) > 0:
+				h.end(h.order[h.rng.IntN(len(h.order))])
+			case k < 13:
+				h.Pool().ReportFailed(h.now, address(h.rng.IntN(2)), health.ErrNoResponse)
+			default:
+				i := h.rng.IntN(4)
+				h.Pool().Report(h.now, address(i), pool.Report{At: h.now, Stalled: [2]float64{float64(h.rng.IntN(3)) * 90, 0}, CoresBusy: -1, Completed: -1, Wait: 1})
+			}
+			for _, g := range h.Serve(h.now) {
+				h.take(g.Job, g)
+			}
+			h.observe()
+			for _, j := range h.Reconsider(h.now) {
+				h.observe()
+				h.end(j)
+			}
+			for j := range h.jobs {
+				if j.state == waiting && h.now.After(j.GiveUpAt()) {
+					require.True(t, h.GiveUp(j))
+				}
+			}
+			h.observe()
+		}
+	}
+	assert.Equal(t, drawn, seen)
+}
