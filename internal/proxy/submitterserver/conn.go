@@ -242,7 +242,7 @@ func (c *conn) prepare(r *http.Request, received []http1.Field) {
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
 	w := &c.response
-	w.received, w.head, w.old, w.close = received, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || closes(r.Header.Get("Connection"))
+	w.received, w.head, w.old, w.close = received, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || has(r.Header.Get("Connection"), "close")
 	b := &body{conn: c, left: r.ContentLength, expects: expects(r) && r.ProtoMinor > 0}
 	switch {
 	case r.ContentLength < 0:

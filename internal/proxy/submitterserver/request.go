@@ -46,17 +46,15 @@ func plain(r *http.Request, head *http1.Head) bool {
 	return true
 }
 
-// closes reports whether a Connection header has close among its words. As net/http does, it lets
-// spaces separate them, too.
-func closes(list string) bool {
+// has reports whether a list has a word. As net/http does, it lets spaces separate words, too.
+func has(list, word string) bool {
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
-	return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "close") })
+	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
 // expects reports whether the submitter may wait for 100 Continue before it sends the body.
 func expects(r *http.Request) bool {
-	values := r.Header["Expect"]
-	return len(values) == 1 && strings.EqualFold(values[0], "100-continue")
+	return r.Header["Expect"] != nil && has(r.Header.Get("Expect"), "100-continue")
 }
 
 // body is a request's body.
