@@ -184,7 +184,7 @@ type servers struct {
 func (s *sidecar) newServers() (all servers, err error) {
 	errorLog, _ := zap.NewStdLogAt(s.log.Quiet, zap.WarnLevel) // fails for a level that there is not
 	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{
-		Conns: s.first.Submitters.Connections, ErrorLog: errorLog,
+		Conns: s.first.Submitters.Connections, Budget: s.budget, ErrorLog: errorLog,
 	}); err != nil {
 		return all, err
 	}

@@ -19,6 +19,9 @@ import (
 // freeHead is the header size up to which headers are not counted in the budget. Most are smaller.
 const freeHead = 4 << 10
 
+// streamCost is the memory of a job over HTTP/2, in bytes. The number of jobs over HTTP/1.1 is limited by that of connections.
+const streamCost = 16 << 10
+
 // reserve counts a large header in the budget for bodies, until the job's end.
 func (x *exchange) reserve(bytes int64) error {
 	if bytes <= freeHead {
@@ -44,7 +47,11 @@ func headCost(h http.Header) (bytes int64) {
 // read reads the body, as far as the budget allows, and the job's members, and
 // passes the job to the dispatcher.
 func (x *exchange) read() error {
-	if err := x.reserve(headCost(x.r.Header)); err != nil {
+	head := headCost(x.r.Header)
+	if x.r.ProtoMajor > 1 {
+		head += streamCost
+	}
+	if err := x.reserve(head); err != nil {
 		return err
 	}
 	body, err := x.readBody()

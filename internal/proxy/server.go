@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/proxy/lazyconn"
 	"example.org/pilotfish/internal/proxy/submitterserver"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
@@ -42,6 +43,8 @@ type ServerConfig struct {
 	// Unframed is set for handlers that do not set the length or the type of their responses, but
 	// rely on net/http for that. net/http then serves all connections.
 	Unframed bool
+	// Budget counts the memory of long heads that are not complete; nil counts nothing.
+	Budget *intake.Budget
 	// ErrorLog receives the log messages of net/http; nil means the standard logger.
 	ErrorLog *log.Logger
 }
@@ -108,7 +111,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 		return all, nil
 	}
 	all.plain = submitterserver.New(submitterserver.Config{
-		Handler: h, Base: base, Context: upstreamclient.WithHook, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
+		Handler: h, Base: base, Context: upstreamclient.WithHook, IdleTimeout: cfg.IdleTimeout, Budget: cfg.Budget, ErrorLog: cfg.ErrorLog,
 	})
 	s.Handler, s.ConnContext = all.plain.Behind(h), all.plain.ConnContext
 	return all, nil

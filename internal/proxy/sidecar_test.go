@@ -141,7 +141,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	require.NoError(t, err)
 	c.handler = handler
 	s.server.Conns = cmp.Or(s.server.Conns, proxy.DefaultServer().Connections)
-	s.server.ErrorLog = log.New(io.Discard, "", 0)
+	s.server.Budget, s.server.ErrorLog = c.budget, log.New(io.Discard, "", 0)
 	c.server, err = proxy.NewServer(handler, s.server)
 	require.NoError(t, err)
 

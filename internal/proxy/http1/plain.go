@@ -33,6 +33,9 @@ var classes = func() (c [256]byte) {
 	return c
 }()
 
+// IsToken reports whether a text is a token (RFC 9110, 5.6.2).
+func IsToken(text []byte) bool { return len(text) > 0 && all(string(text), 0, inName) == len(text) }
+
 // all returns the end of the bytes of a class from i on.
 func all(text string, i int, class byte) int {
 	for i < len(text) && classes[text[i]]&class != 0 {

@@ -1,10 +1,8 @@
 package submitterserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -36,7 +34,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	state   state
-	since   time.Time // when it was accepted
+	since   time.Time // when it was accepted, or the last head started
 	served  uint64    // requests, with the one under way
 	seen    uint64    // served, when the timer was set
 	wanted  time.Time // the handler's deadline for reading the body
@@ -51,6 +49,7 @@ type state uint8
 
 const (
 	waiting state = iota
+	starting
 	receiving
 	reading
 	answering
@@ -98,25 +97,6 @@ func (c *conn) serve(r *http.Request) {
 	}
 	c.forget()
 	_ = c.tcp.Close()
-}
-
-// next reads a request, if there is a plain one. over reports that the connection has ended here.
-func (c *conn) next() (r *http.Request, over bool) {
-	r, seen := c.request()
-	switch {
-	case r != nil:
-	case len(seen) == 0: // line ends after a POST, and nothing else yet
-		c.posted = false
-	case c.served > 0 && prefaced(seen):
-		c.refusePreface()
-		c.forget()
-		_ = c.tcp.Close()
-		return nil, true
-	default:
-		c.handOn(seen)
-		return nil, true
-	}
-	return r, false
 }
 
 // forget removes the connection from the server's.
@@ -202,39 +182,15 @@ func (c *conn) becomeIdle(until time.Time) bool {
 	return true
 }
 
-// interruptIdle ends the wait for a request. In a shutdown, a new connection goes on waiting.
-// It reports whether the connection can still be handed to net/http.
+// interruptIdle ends the wait for a request. In a shutdown, a new connection goes on waiting, and so does one on which a
+// request has started. It reports whether the connection can still be handed to net/http.
 func (c *conn) interruptIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state == waiting {
+	if c.state == waiting || c.state == starting && time.Since(c.since) > newTime {
 		c.arm(time.Unix(1, 0))
 	}
-	return c.state == waiting || c.state == finishing || c.state == handed
-}
-
-// request reads a plain request whose head has been received whole. For all others there is
-// none, and seen is what was received.
-func (c *conn) request() (r *http.Request, seen []byte) {
-	c.skipLineEnds()
-	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
-	size := http1.Size(seen)
-	if size == 0 && len(seen) > 0 && 'A' <= seen[0] && seen[0] <= 'Z' {
-		seen, size = c.restOfHead()
-	}
-	if size == 0 {
-		return nil, seen
-	}
-	r, head, err := http1.Request(c.ctx, string(seen[:size]))
-	if err != nil || !plain(r, &head) {
-		return nil, seen
-	}
-	_, _ = c.In.Discard(size) // it was received
-	c.prepare(r, head.Fields)
-	if r.ContentLength < 0 && head.Has("Content-Length") { // others may read another body (RFC 9112, 6.1)
-		c.response.close = true
-	}
-	return r, nil
+	return c.state == waiting || c.state == starting || c.state == finishing || c.state == handed
 }
 
 // prepare gives a request its body, and makes the response ready for it. received are the fields of its head.
@@ -253,62 +209,6 @@ func (c *conn) prepare(r *http.Request, received []http1.Field) {
 		return
 	}
 	r.Body = b
-}
-
-// restOfHead waits for the rest of a head, and returns what was received; size is 0 if that is not all of it.
-func (c *conn) restOfHead() (seen []byte, size int) {
-	c.mu.Lock()
-	c.arm(time.Now().Add(headPatience))
-	c.mu.Unlock()
-	for {
-		seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
-		if size = http1.Size(seen); size > 0 || len(seen) == maxHead {
-			return seen, size
-		}
-		if _, err := c.In.Peek(len(seen) + 1); err != nil {
-			return seen, 0
-		}
-	}
-}
-
-// skipLineEnds skips line ends after the body of a POST, which old submitters
-// send, as net/http does. It must happen here: net/http would not know that a POST came before.
-func (c *conn) skipLineEnds() {
-	if !c.posted {
-		return
-	}
-	const most = 4
-	first, _ := c.In.Peek(min(most, c.In.Buffered()))                    // there are as many
-	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // they are buffered
-}
-
-// handOn gives the connection to net/http, with what was read from it.
-func (c *conn) handOn(seen []byte) {
-	seen = bytes.Clone(seen)
-	c.Release()
-	c.set(handed)                  // from now on nobody interrupts it
-	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
-	to := c.server.newHanded(c.tcp, seen, c.hand)
-	c.server.mu.Lock()
-	c.server.handed[to] = time.Now()
-	c.server.mu.Unlock()
-	c.hand(to)
-	c.forget()
-}
-
-// prefaced reports whether the bytes are a start of HTTP/2's preface.
-func prefaced(seen []byte) bool {
-	const preface = "PRI * HTTP/2.0\r\n"
-	n := min(len(seen), len(preface))
-	return string(seen[:n]) == preface[:n]
-}
-
-// refusePreface answers a preface that follows a request. The connection speaks HTTP/1.1, and
-// the preface may be smuggled in. net/http would take the connection for a new one.
-func (c *conn) refusePreface() {
-	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write
-	_, _ = io.WriteString(c.tcp, "HTTP/1.1 400 Bad Request\r\n"+
-		"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request")
 }
 
 // call runs the handler, and reports whether it returned without a panic.

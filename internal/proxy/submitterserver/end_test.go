@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
@@ -40,6 +41,31 @@ func TestAConnectionThatIsHandedOnIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, res.StatusCode)
 	require.NoError(t, res.Body.Close())
+}
+
+// The memory of heads that are not complete is bounded.
+func TestLongHeadsCount(t *testing.T) {
+	budget := intake.NewBudget(2*longHead, 0)
+	s := servingAs(t, Config{Handler: http.HandlerFunc(ok), IdleTimeout: time.Hour, ErrorLog: quiet(), Budget: budget}, nil)
+	slow := "POST / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHead)
+	send := func(text string) *net.TCPConn {
+		c := dial(t, s.address)
+		_, err := io.WriteString(c, text)
+		require.NoError(t, err)
+		return c
+	}
+	first, second := send(slow), send(slow)
+	require.Eventually(t, func() bool { return budget.Used() == 2*longHead }, patience, time.Millisecond)
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(send(get))))
+	res, err := http.ReadResponse(bufio.NewReader(send(slow)), nil)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
+	require.NoError(t, res.Body.Close())
+	_, err = io.WriteString(first, "\r\n\r\n")
+	require.NoError(t, err)
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(first)))
+	require.NoError(t, second.Close())
+	require.Eventually(t, func() bool { return budget.Used() == 0 }, patience, time.Millisecond)
 }
 
 // What was read of a connection that is handed on is its own: the next one gets the buffer.

@@ -8,19 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-const (
-	// maxHead is how long the head of a plain request may be, in bytes.
-	maxHead = 8 << 10
-	// headPatience is how long the rest of a head is waited for. net/http waits for a slower one.
-	headPatience = time.Second
-)
+// maxHead is how long the head of a plain request may be, in bytes.
+const maxHead = 8 << 10
 
 // plain reports whether a request can be served here: HTTP/1.1 or 1.0 with a valid host and a path.
 func plain(r *http.Request, head *http1.Head) bool {

@@ -9,6 +9,7 @@
 //	waiting    It waits for a request, until its idle timeout at most. It has no buffer,
 //	           unless bytes of the next request have arrived. A shutdown ends the wait.
 //	           A plain request leads to receiving or answering, any other to handed.
+//	starting   Some of a request's head has arrived. The rest must within 10 s. It leads on like waiting.
 //	receiving  A handler runs, and some of the request's body is still to come. Nobody
 //	           watches the submitter: reading the body finds its end.
 //	reading    As receiving, and a read of the body waits. The read deadline is the
@@ -30,6 +31,7 @@ import (
 	"errors"
 	"log"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -37,10 +39,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// Config is the configuration of a Server. Context and ErrorLog are optional.
+// Config is the configuration of a Server. Context, Budget and ErrorLog are optional.
 type Config struct {
 	Handler http.Handler
 	// Base is the parent context of all requests. Its end aborts them.
@@ -50,6 +53,8 @@ type Config struct {
 	IdleTimeout time.Duration
 	// Context returns the context of a connection's requests, within the one given.
 	Context func(context.Context) context.Context
+	// Budget counts the memory of long heads that are not complete.
+	Budget *intake.Budget
 	// ErrorLog receives panics; nil means the standard logger.
 	ErrorLog *log.Logger
 }
@@ -72,6 +77,9 @@ type Server struct {
 func New(cfg Config) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
+	}
+	if cfg.Budget == nil {
+		cfg.Budget = intake.NewBudget(math.MaxInt64/2, 0)
 	}
 	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[*handedConn]time.Time{}, linger: map[net.Conn]bool{}}
 }

@@ -75,6 +75,49 @@ func TestOnlyPlainConnectionsAreServedHere(t *testing.T) {
 	}
 }
 
+// net/http gets whole heads only. One that is too long, or does not arrive in time, is refused here.
+func TestLongHeads(t *testing.T) {
+	s := serving(t, http.HandlerFunc(ok), nil)
+	start := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
+	fields := strings.Repeat("X: y\r\n", 4000)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, start+fields)
+	require.NoError(t, err)
+	inner := s.one(t)
+	require.Eventually(t, func() bool { return inner.locked(func() bool { return inner.state == starting }) }, patience, time.Millisecond)
+	assert.Empty(t, s.behind)
+	_, err = io.WriteString(c, "\r\nab"+get)
+	require.NoError(t, err)
+	in := bufio.NewReader(c)
+	assert.Equal(t, "200 ok", answer(t, in))
+	assert.Equal(t, "200 ok", answer(t, in))
+	<-s.behind
+
+	c = dial(t, s.address)
+	_, err = io.WriteString(c, start+fields+fields)
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, res.StatusCode)
+
+	c = dial(t, s.address)
+	_, err = io.WriteString(c, start+fields)
+	require.NoError(t, err)
+	var slow *conn
+	require.Eventually(t, func() bool {
+		for _, one := range s.all() {
+			if one.locked(func() bool { return one.state == starting }) {
+				slow = one
+			}
+		}
+		return slow != nil
+	}, patience, time.Millisecond)
+	slow.locked(func() bool { slow.arm(time.Unix(1, 0)); return true }) // its time is over
+	ends(t, c)
+	assert.Empty(t, s.behind)
+}
+
 // A head that arrives in pieces is served here all the same.
 func TestAHeadInPieces(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
@@ -82,7 +125,7 @@ func TestAHeadInPieces(t *testing.T) {
 	_, err := io.WriteString(c, get[:20])
 	require.NoError(t, err)
 	inner := s.one(t)
-	waits := func() bool { return !inner.armed.IsZero() && time.Until(inner.armed) <= headPatience }
+	waits := func() bool { return !inner.armed.IsZero() && time.Until(inner.armed) <= headTimeout }
 	require.Eventually(t, func() bool { return inner.locked(waits) }, patience, time.Millisecond)
 	_, err = io.WriteString(c, get[20:])
 	require.NoError(t, err)
