@@ -85,7 +85,7 @@ func TestWhatIsShown(t *testing.T) {
 		}, b.Open(2))
 		assert.Equal(t, []dispatch.ProjectLoad{{Name: "two", InFlight: 2}, {Name: "a", InFlight: 1}}, b.Projects(time.Now(), 2))
 		last.Failed(time.Now(), dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: true})
-		assert.Equal(t, "it took no connection in time", b.States()[0].Breaker.Why)
+		assert.Equal(t, "a connection timed out", b.States()[0].Breaker.Why)
 	})
 }
 

@@ -131,10 +131,10 @@ func (b *Breaker) Failed(now time.Time, e Entry, f Failure) {
 	b.row.add(f)
 	switch opens := b.gate.fail(b.fleet.most); {
 	case b.state == halfOpen: // a gate that is half open opens at once
-		b.open(now, "the job that tried it again failed: "+f.One)
+		b.open(now, "the probe failed: "+f.One)
 	case !opens:
 	case b.fleet.most && b.row.n < b.cfg.Failures:
-		b.open(now, f.One+", while at least half of the jobs of all sidecars fail there")
+		b.open(now, f.One+", and at least half of the jobs of all sidecars fail there")
 	default:
 		b.open(now, b.row.String())
 	}
@@ -144,7 +144,7 @@ func (b *Breaker) Failed(now time.Time, e Entry, f Failure) {
 func (b *Breaker) Unreachable(now time.Time, e Entry) {
 	if !e.past && e.epoch == b.epoch {
 		b.row.n++
-		b.force(now, "it took no connection in time")
+		b.force(now, "a connection timed out")
 	}
 }
 

@@ -24,11 +24,11 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 var (
 	success   = Failure{One: "success"}
 	unjudged  = Failure{One: "unjudged"}
-	failed    = Failure{"an answer of 500 or more", "answers of 500 or more"}
-	refused   = Failure{"a connection refused or lost", "connections refused or lost"}
-	noAnswer  = Failure{"a job without an answer", "jobs without an answer"}
-	timedOut  = Failure{"no answer in time", "jobs without an answer in time"}
-	truncated = Failure{"an answer cut short", "answers cut short"}
+	failed    = Failure{"a response of 500 or more", "responses of 500 or more"}
+	refused   = Failure{"a refused or lost connection", "refused or lost connections"}
+	noAnswer  = Failure{"a job without a response", "jobs without a response"}
+	timedOut  = Failure{"a first-byte timeout", "first-byte timeouts"}
+	truncated = Failure{"a truncated response", "truncated responses"}
 )
 
 // patient is the breaker of one upstream and the time, which only the test moves.
@@ -105,12 +105,12 @@ func (p *patient) wait() time.Duration {
 // What opens a breaker, and what it says of that.
 func TestWhatOpensABreaker(t *testing.T) {
 	for want, outcomes := range map[string][]Failure{
-		"5 answers of 500 or more in a row":                {failed, failed, failed, failed, failed},
-		"5 connections refused or lost in a row":           {failed, success, refused, refused, refused, refused, refused},
-		"5 failures in a row, the last: no answer in time": {noAnswer, truncated, failed, timedOut, timedOut},
+		"5 responses of 500 or more in a row":                {failed, failed, failed, failed, failed},
+		"5 refused or lost connections in a row":           {failed, success, refused, refused, refused, refused, refused},
+		"5 failures in a row, the last: a first-byte timeout": {noAnswer, truncated, failed, timedOut, timedOut},
 		"":                                  {failed, failed, failed, failed, success, failed, failed, failed, failed},
-		"5 jobs without an answer in a row": {noAnswer, noAnswer, unjudged, noAnswer, unjudged, noAnswer, unjudged, noAnswer},
-		"5 failures in a row, the last: an answer of 500 or more": {refused, failed, failed, failed, failed},
+		"5 jobs without a response in a row": {noAnswer, noAnswer, unjudged, noAnswer, unjudged, noAnswer, unjudged, noAnswer},
+		"5 failures in a row, the last: a response of 500 or more": {refused, failed, failed, failed, failed},
 	} {
 		p := newPatient(t, 1)
 		for _, o := range outcomes {
@@ -130,7 +130,7 @@ func TestOpenTimes(t *testing.T) {
 		assert.Equal(t, i+1, p.Status(p.now).Trips)
 		assert.InEpsilon(t, want, p.wait().Seconds(), 0.2, "they double up to the bound")
 		p.try(refused)
-		assert.Equal(t, "the job that tried it again failed: a connection refused or lost", p.Status(p.now).Why)
+		assert.Equal(t, "the probe failed: a refused or lost connection", p.Status(p.now).Why)
 	}
 	p.wait()
 	p.try(success)
@@ -258,17 +258,17 @@ func TestFailuresOfOthers(t *testing.T) {
 		steps []any // told, or Failure
 		why   string
 	}{
-		"one failure is enough where most jobs fail": {[]any{told{0, 0}, told{10, 5}, failed}, "an answer of 500 or more, while at least half of the jobs of all sidecars fail there"},
+		"one failure is enough where most jobs fail": {[]any{told{0, 0}, told{10, 5}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
 		"none is not: they may be at fault":          {[]any{told{0, 0}, told{10, 10}}, ""},
 		"a failure before counts as well":            {[]any{told{0, 0}, failed, told{3, 1}, told{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
 		"nothing is known of the time before":        {[]any{told{100, 100}, failed}, ""},
-		"silence changes nothing":                    {[]any{told{0, 0}, told{10, 10}, told{10, 10}, failed}, "an answer of 500 or more, while at least half of the jobs of all sidecars fail there"},
+		"silence changes nothing":                    {[]any{told{0, 0}, told{10, 10}, told{10, 10}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
 		"an answer ends it":                          {[]any{told{0, 0}, told{10, 10}, success, failed}, ""},
 		"and so do the jobs of others":               {[]any{told{0, 0}, told{10, 10}, told{20, 10}, failed}, ""},
 		"it has restarted":                           {[]any{told{9, 9}, told{5, 1}, failed}, ""},
 		"it does not say":                            {[]any{told{0, 0}, told{5, -1}, told{10, 10}, failed}, ""},
 		"it stays open while others fail":            {[]any{told{0, 0}, told{1, 1}, failed, told{3, 3}}, "jobs of other sidecars fail there"},
-		"its own failure is not another's":           {[]any{told{0, 0}, told{1, 1}, failed, told{2, 2}}, "an answer of 500 or more, while at least half of the jobs of all sidecars fail there"},
+		"its own failure is not another's":           {[]any{told{0, 0}, told{1, 1}, failed, told{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPatient(t, 1)

@@ -99,7 +99,7 @@ func (w *Watch) ReportFailed(now time.Time, s *Suspicion, why error, interval ti
 		s.firstFailed = now
 	}
 	if s.failed >= reportsInARow && s.responded.Before(s.firstFailed) {
-		w.suspect(now, s, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, Root(why)))
+		w.suspect(now, s, fmt.Sprintf("%d polls in a row failed, and no response began since: %v", s.failed, Root(why)))
 		return
 	}
 	w.weigh(now, s, interval)
@@ -116,7 +116,7 @@ func (w *Watch) weigh(now time.Time, s *Suspicion, interval time.Duration) {
 	switch {
 	case chance < hopeless && s.failed > 0, chance < silentHopeless && s.doesNotReport(now, interval) && d.owed >= enoughOwed:
 		w.changed = true
-		w.suspect(now, s, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", d.owed, d.begun, elsewhere))
+		w.suspect(now, s, fmt.Sprintf("none of its %d open jobs got a response, while %d of %d jobs elsewhere did", d.owed, d.begun, elsewhere))
 	case !s.reported.IsZero() && now.Sub(s.reported) >= pollAgain && now.Sub(s.polledEarly) >= pollAgain:
 		s.polledEarly = now
 		w.poll = append(w.poll, s.Address)

@@ -57,9 +57,9 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
 
 	j.Ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: "connection refused"}, {Upstream: "b:1"}}})
-	state.Breaker, state.Reason = health.Status{State: health.Open, Why: "5 connections refused or lost in a row"}, pool.Shut
+	state.Breaker, state.Reason = health.Status{State: health.Open, Why: "5 refused or lost connections in a row"}, pool.Shut
 	assert.Equal(t, []string{
-		"warn a:1 breaker opened: jobs go elsewhere (5 connections refused or lost in a row), connection refused",
+		"warn a:1 breaker opened: jobs go elsewhere (5 refused or lost connections in a row), connection refused",
 		"warn <nil> panic: every breaker is open, so jobs go to all upstreams (<nil>)",
 	}, look())
 	state.Breaker.State, state.Reason = health.HalfOpen, pool.Eligible

@@ -275,11 +275,11 @@ func (a *Assignment) judge(now time.Time, o Outcome) {
 
 // evidence is each outcome that speaks against an upstream, in words.
 var evidence = [Outcomes]health.Failure{
-	Failed:    {One: "an answer of 500 or more", Many: "answers of 500 or more"},
-	Refused:   {One: "a connection refused or lost", Many: "connections refused or lost"},
-	NoAnswer:  {One: "a job without an answer", Many: "jobs without an answer"},
-	TimedOut:  {One: "no answer in time", Many: "jobs without an answer in time"},
-	Truncated: {One: "an answer cut short", Many: "answers cut short"},
+	Failed:    {One: "a response of 500 or more", Many: "responses of 500 or more"},
+	Refused:   {One: "a refused or lost connection", Many: "refused or lost connections"},
+	NoAnswer:  {One: "a job without a response", Many: "jobs without a response"},
+	TimedOut:  {One: "a first-byte timeout", Many: "first-byte timeouts"},
+	Truncated: {One: "a truncated response", Many: "truncated responses"},
 }
 
 // Cancel takes an assignment back that was never used: nothing was sent.

@@ -36,7 +36,7 @@ func TestAConnectionThatTakesTooLong(t *testing.T) {
 		meanwhile func(f *fixture, other *Assignment)
 		why       string
 	}{
-		"no sign of life": {func(*fixture, *Assignment) {}, "it took no connection in time"},
+		"no sign of life": {func(*fixture, *Assignment) {}, "a connection timed out"},
 		"another job was answered": {func(_ *fixture, other *Assignment) {
 			other.Answered(start.Add(time.Millisecond), true, nil)
 		}, ""},

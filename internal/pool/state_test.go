@@ -30,7 +30,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 		why[s.Address] = s.Why
 	}
 	assert.Equal(t, map[string]string{
-		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker opened: 5 connections refused or lost in a row",
+		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker opened: 5 refused or lost connections in a row",
 		us[3].Address: "overloaded", us[4].Address: "refused for load",
 	}, why)
 	assert.Equal(t, []float64{5, 3, 2, 0.5, 1}, []float64{

@@ -69,7 +69,7 @@ func TestTwoFailedReportsMakeASuspect(t *testing.T) {
 	now = now.Add(time.Second)
 	f.ReportFailed(now, sick, errSilent)
 	s := f.state(now, sick)
-	assert.Equal(t, "2 reports in a row failed, and no answer began meanwhile: status 404 Not Found", s.Suspect)
+	assert.Equal(t, "2 polls in a row failed, and no response began since: status 404 Not Found", s.Suspect)
 	assert.Equal(t, "suspect: "+s.Suspect, s.Why)
 	assert.False(t, s.Eligible)
 	got, _ := f.claims(t, now, 60)
@@ -154,7 +154,7 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	went := f.serve(t, now, 1000, sick)
 	assert.Less(t, went, 6)
 	assert.GreaterOrEqual(t, went, 2)
-	assert.Contains(t, f.state(now, sick).Suspect, fmt.Sprintf("it owes %d answers and gave none, while", went))
+	assert.Contains(t, f.state(now, sick).Suspect, fmt.Sprintf("none of its %d open jobs got a response, while", went))
 
 	// Upstreams that report must also fail to.
 	f = newFixture(t, "random", 5)
@@ -169,7 +169,7 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	f.serve(t, now.Add(999*time.Millisecond), 10, sick)
 	assert.Empty(t, f.Poll(), "a second is not over")
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
-	assert.Contains(t, f.state(now, sick).Suspect, "it owes ")
+	assert.Contains(t, f.state(now, sick).Suspect, "none of its ")
 	assert.Zero(t, f.serve(t, now, 100, sick))
 }
 
@@ -279,7 +279,7 @@ func TestAnswersElsewhereMakeASuspect(t *testing.T) {
 		a := f.must(now, Request{}, []string{sick})
 		answer(a, now)
 	}
-	assert.Contains(t, f.state(now, sick).Suspect, "it owes 2 answers and gave none, while")
+	assert.Contains(t, f.state(now, sick).Suspect, "none of its 2 open jobs got a response, while")
 }
 
 // open is a job that is answered at an instant.
