@@ -105,10 +105,10 @@ func (p *patient) wait() time.Duration {
 // What opens a breaker, and what it says of that.
 func TestWhatOpensABreaker(t *testing.T) {
 	for want, outcomes := range map[string][]Failure{
-		"5 responses of 500 or more in a row":                {failed, failed, failed, failed, failed},
-		"5 refused or lost connections in a row":           {failed, success, refused, refused, refused, refused, refused},
+		"5 responses of 500 or more in a row":                 {failed, failed, failed, failed, failed},
+		"5 refused or lost connections in a row":              {failed, success, refused, refused, refused, refused, refused},
 		"5 failures in a row, the last: a first-byte timeout": {noAnswer, truncated, failed, timedOut, timedOut},
-		"":                                  {failed, failed, failed, failed, success, failed, failed, failed, failed},
+		"":                                   {failed, failed, failed, failed, success, failed, failed, failed, failed},
 		"5 jobs without a response in a row": {noAnswer, noAnswer, unjudged, noAnswer, unjudged, noAnswer, unjudged, noAnswer},
 		"5 failures in a row, the last: a response of 500 or more": {refused, failed, failed, failed, failed},
 	} {
