@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"reflect"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/report/events"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -46,6 +48,11 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		Hint: cfg.Reports.Hint, Found: report.CachedShare, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders, RequestID: cfg.Stream.RequestID,
 		Job: cfg.Job,
 	}
+	var follow func(ctx context.Context, address string)
+	if cfg.Reports.Events.Port != 0 {
+		reader := s.newEvents(cfg, dial)
+		follow, jobs.Prompt = reader.Follow, reader.Parts
+	}
 	if s.written != nil {
 		jobs.Body = s.written.Record
 	}
@@ -55,6 +62,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial, Draining: s.stopping.Load}); err != nil {
 		return nil, err
 	}
+	g.jobs = jobs
 	if g.mesh, err = mesh.New(jobs); err != nil {
 		return nil, err
 	}
@@ -72,7 +80,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		}
 	}
 	g.reports = report.New(report.Config{
-		Settings: cfg.Reports, Dial: dial, Rand: newRand(), Reported: reported(s.balancer.States()),
+		Settings: cfg.Reports, Dial: dial, Rand: newRand(), Reported: reported(s.balancer.States()), Follow: follow,
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
 		Probed: func(address string, err error) {
 			s.metrics.Probed(err == nil)
@@ -89,6 +97,19 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		},
 	})
 	return g, nil
+}
+
+// newEvents builds what reads the events of KV caches.
+func (s *sidecar) newEvents(cfg *config.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *events.Reader {
+	return events.New(events.Config{
+		Settings: cfg.Reports.Events, Dial: dial, Changed: s.balancer.CacheChanged, Counted: s.metrics.CacheEvent,
+		Connected: func(address string) {
+			s.log.Info("events of the upstream's KV cache are read", zap.String("upstream", address))
+		},
+		Failed: func(address string, err error) {
+			s.log.Warn("the contents of the upstream's KV cache are assumed, not known", zap.String("upstream", address), zap.Error(err))
+		},
+	})
 }
 
 // largestReserve bounds the reserve for the first bytes of bodies.

@@ -24,6 +24,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/memory"
 	"example.org/pilotfish/internal/mesh"
@@ -76,6 +77,7 @@ type generation struct {
 	reports   *report.Source
 	tls       *files.TLS     // for connections to upstreams; nil without upstream_tls
 	reader    *intake.Reader // of jobs
+	jobs      job.Config
 	stop      func()         // ends and joins what start began
 }
 
@@ -247,6 +249,7 @@ func (g *generation) describe(body io.Reader, length int64, budget *intake.Budge
 	if err == nil && d.Unread != "" {
 		err = errors.New(d.Unread)
 	}
+	g.jobs.Tokenize(&d.Facts, kept.Bytes())
 	return d.Facts, err
 }
 

@@ -35,7 +35,7 @@ var layers = []struct {
 	{"files", false, []string{"internal/files", "internal/httpclient"}},
 	{"wire", false, []string{"internal/proxy/http1", "internal/proxy/lazyconn"}},
 	{"shells", false, []string{
-		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics",
+		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/report/events", "internal/metrics",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules",
 		"internal/cli", "internal/mesh", "internal/tracing",
 		"internal/logging", "internal/logging/early", "internal/memory", "internal/ports", "test/manual", "test/memnet", "test/loopback", "test/wirecases",
@@ -59,6 +59,7 @@ var owners = map[string][]string{
 	"github.com/go-logr/":                 {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
 	"github.com/sony/gobreaker":           {"internal/breaker"},
+	"github.com/tinylib/msgp":             {"internal/report/events"},
 	"go.yaml.in/yaml":                     {"internal/cli"},
 	"github.com/alecthomas/kong":          {"internal/cli"},
 	"google.golang.org/grpc":              {"internal/mesh"},

@@ -5,6 +5,7 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/prompts"
 )
 
 // Set replaces the set of upstreams in the pool.
@@ -47,6 +48,13 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pool.Listing(at, address, cached)
+}
+
+// CacheChanged passes what events of an upstream report of its cache to the pool.
+func (b *Balancer) CacheChanged(address string, changes []prompts.Change) {
+	now := b.lock(time.Now())
+	defer b.mu.Unlock()
+	b.pool.Changed(now, address, changes)
 }
 
 // Settings are the settings that can be reloaded.

@@ -60,6 +60,9 @@ func (b *Book) Describe(body []byte, whole bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}
+	if whole {
+		b.cfg.Tokenize(&b.Record.Facts, body)
+	}
 	if b.cfg.Body != nil && whole {
 		b.cfg.Body(&b.Record, b.header, body)
 	}

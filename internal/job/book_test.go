@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,33 @@ func TestWhatAJobIsTakenInWith(t *testing.T) {
 	b.Begin(dispatch.Request{Fallbacks: true, Withdraw: withdrawn{}})
 	assert.True(t, b.Job.Prefetch)
 	assert.Equal(t, []any{selection.High, false, nil}, []any{b.Job.Priority, b.Job.Fallbacks, b.Job.Withdraw})
+}
+
+// A prompt has the parts of its tokens if they are known, and the blocks of its text if not, or if the body is not whole.
+func TestTokensOfAPrompt(t *testing.T) {
+	x := newDesk(t, 1)
+	settings := intake.Default()
+	settings.Project = intake.Places{{Pointer: "/prompt", Blocks: 4}}
+	var err error
+	x.Reader, err = intake.NewReader(settings)
+	require.NoError(t, err)
+	tokens := &intake.Parts{Parts: []intake.Part{{Key: 9, Bytes: 4}}}
+	x.Prompt = func(body []byte) *intake.Parts {
+		if strings.Contains(string(body), "tokens") {
+			return tokens
+		}
+		return nil
+	}
+	data := func(body string, whole bool) *intake.Parts {
+		b := &Book{}
+		b.Open(&x.Config, time.Now(), intake.Head{Method: "POST", Path: "/jobs", Header: http.Header{}}, "here:1")
+		require.NoError(t, b.Describe([]byte(body), whole))
+		return b.Record.Facts.Data
+	}
+	assert.Same(t, tokens, data(`{"prompt":"tokens"}`, true))
+	assert.NotSame(t, tokens, data(`{"prompt":"tokens"}`, false))
+	assert.Len(t, data(`{"prompt":"12345678"}`, true).Parts, 2)
+	assert.Nil(t, data(`{"other":"tokens"}`, true), "no prompt")
 }
 
 type withdrawn struct{}

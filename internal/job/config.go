@@ -27,6 +27,8 @@ type Config struct {
 	// Found, if not nil, reads from the end of a response which share of the job's data the upstream had cached. It is
 	// called for jobs whose project has blocks.
 	Found func(tail []byte) (share float64, ok bool)
+	// Prompt, if not nil, returns the parts of the prompt in a job's body by its tokens; nil if they are unknown.
+	Prompt func(body []byte) *intake.Parts
 	// AskLoad requests a load report in ORCA's text format with each response.
 	AskLoad bool
 	// Job is the file's section job: the names of the headers that are added for upstreams.
@@ -50,4 +52,14 @@ func (c *Config) Check() error {
 		return errors.New("a Reader, a Budget, a positive MaxBody, a Claimer and a Hint are required")
 	}
 	return nil
+}
+
+// Tokenize replaces the blocks of a prompt's text by parts of its tokens, if they are known.
+func (c *Config) Tokenize(f *intake.Facts, body []byte) {
+	if c.Prompt == nil || f.Data == nil || f.Data.Set {
+		return
+	}
+	if parts := c.Prompt(body); parts != nil {
+		f.Data = parts
+	}
 }

@@ -169,6 +169,7 @@ var ownName = regexp.MustCompile(`\bpilotfish_\w+`)
 func TestDashboardAndAlertsNameEachMetricAndNoOther(t *testing.T) {
 	m := newMetrics()
 	m.Joined([]string{"u:1"})
+	m.CacheEvent("u:1", true)
 	m.SetSource(everything)
 	families, err := m.registry.Gather()
 	require.NoError(t, err)

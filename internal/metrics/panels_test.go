@@ -160,6 +160,8 @@ var rows = []row{
 			"{{upstream}}", `max by (upstream) (pilotfish_upstream_report_age_seconds{})`),
 		lines("Failed reports", "Reports that could not be fetched or read.", "cps",
 			"{{upstream}}", `sum by (upstream) (rate(pilotfish_report_failures_total{}[]))`),
+		lines("Events of KV caches", "Events of upstreams' caches of prompts. Nothing was learned from the ignored ones.", "cps",
+			"{{upstream}} {{result}}", `sum by (upstream, result) (rate(pilotfish_cache_events_total{}[]))`),
 	}},
 	{"Sidecars", []panel{
 		lines("Age of the set of upstreams", "Since discovery last had a set that it believed. A static list only ages.", "s",

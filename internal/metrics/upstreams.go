@@ -15,9 +15,10 @@ import (
 // Every ending job takes the mutex. Thousands of upstreams can join or leave at once, so their series are created and
 // deleted without the mutex.
 type upstreams struct {
-	join  func(address string) *upstream // creates the series of an upstream
-	leave func(address string)           // deletes the series of an upstream
-	count func(address string, o pool.Outcome) prometheus.Counter
+	join   func(address string) *upstream // creates the series of an upstream
+	leave  func(address string)           // deletes the series of an upstream
+	events *prometheus.CounterVec         // events of KV caches
+	count  func(address string, o pool.Outcome) prometheus.Counter
 
 	mu         sync.Mutex
 	byUpstream map[string]*upstream
@@ -29,6 +30,9 @@ type upstream struct {
 	attempts               [pool.Outcomes]prometheus.Counter // nil until the first attempt with that outcome, in a summary
 	firstByte, wait, fetch prometheus.Observer               // nil in a summary
 }
+
+// Results of events.
+const used, ignored = "used", "ignored"
 
 func newUpstreams(r registrar, summary bool) *upstreams {
 	reports := r.counters("pilotfish_report_failures_total",
@@ -42,7 +46,10 @@ func newUpstreams(r registrar, summary bool) *upstreams {
 	fetch := r.summaries("pilotfish_upstream_fetch_seconds",
 		"Time that jobs spent fetching data at the upstream, as reported by the upstream, of jobs that caused a fetch.", "upstream")
 	count := func(a string, o pool.Outcome) prometheus.Counter { return attempts.WithLabelValues(a, o.String()) }
+	events := r.counters("pilotfish_cache_events_total",
+		"Events of the upstream's KV cache. Nothing was learned from the ignored ones.", "upstream", "result")
 	return &upstreams{
+		events: events,
 		join: func(a string) *upstream {
 			u := &upstream{reports: reports.WithLabelValues(a)}
 			u.attempts[pool.Answered] = count(a, pool.Answered) // so that its rate is known to be 0, not unknown
@@ -63,6 +70,8 @@ func newUpstreams(r registrar, summary bool) *upstreams {
 			for o := range pool.Outcome(pool.Outcomes) {
 				attempts.DeleteLabelValues(a, o.String())
 			}
+			events.DeleteLabelValues(a, used)
+			events.DeleteLabelValues(a, ignored)
 		},
 		byUpstream: make(map[string]*upstream),
 	}
@@ -95,6 +104,19 @@ func (u *upstreams) ReportFailed(address string) {
 	defer u.mu.Unlock()
 	if s, ok := u.byUpstream[address]; ok {
 		s.reports.Inc()
+	}
+}
+
+// CacheEvent counts an event of an upstream's cache. learned is false if nothing was learned from it.
+func (u *upstreams) CacheEvent(address string, learned bool) {
+	result := ignored
+	if learned {
+		result = used
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, ok := u.byUpstream[address]; ok {
+		u.events.WithLabelValues(address, result).Inc()
 	}
 }
 

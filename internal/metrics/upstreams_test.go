@@ -46,6 +46,26 @@ func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
 	assert.Equal(t, map[string]float64{a: 0, b: 0}, failures())
 }
 
+// Only upstreams that publish events have their series.
+func TestCacheEvents(t *testing.T) {
+	m := newMetrics()
+	events := func() map[string]float64 {
+		all := series(t, m.registry)
+		maps.DeleteFunc(all, func(name string, _ float64) bool { return !strings.HasPrefix(name, "pilotfish_cache_events_total") })
+		return all
+	}
+	m.Joined([]string{"a:1", "b:1"})
+	assert.Empty(t, events())
+	m.CacheEvent("a:1", true)
+	m.CacheEvent("a:1", true)
+	m.CacheEvent("a:1", false)
+	const of = `pilotfish_cache_events_total{result="%s",upstream="a:1"}`
+	assert.Equal(t, map[string]float64{fmt.Sprintf(of, "used"): 2, fmt.Sprintf(of, "ignored"): 1}, events())
+	m.Left([]string{"a:1"})
+	m.CacheEvent("a:1", true) // of a connection that ends
+	assert.Empty(t, events())
+}
+
 // The number of series is bounded by the upstreams there are now, whatever
 // submitters send and however often upstreams come and go.
 func TestSeriesAreBounded(t *testing.T) {

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -21,6 +23,42 @@ import (
 	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
 )
+
+// Events of an upstream's cache are read as long as it is followed, whatever its reports come from.
+func TestEventsAreFollowed(t *testing.T) {
+	for _, prometheus := range []string{"", "http://prometheus:9090"} {
+		synctest.Test(t, func(t *testing.T) {
+			followed := map[string]bool{}
+			var mu sync.Mutex
+			f := newFleet(t, func(c *Config) {
+				c.Prometheus, c.CachePath = prometheus, none
+				c.Follow = func(ctx context.Context, address string) {
+					set := func(on bool) {
+						mu.Lock()
+						defer mu.Unlock()
+						followed[address] = on
+					}
+					set(true)
+					<-ctx.Done()
+					set(false)
+				}
+			})
+			state := func() map[string]bool {
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				return maps.Clone(followed)
+			}
+			f.during(t, func() {
+				f.Follow([]string{"a:1", "b:1"})
+				assert.Equal(t, map[string]bool{"a:1": true, "b:1": true}, state())
+				f.Follow([]string{"b:1"})
+				assert.Equal(t, map[string]bool{"a:1": false, "b:1": true}, state())
+			})
+			assert.Equal(t, map[string]bool{"a:1": false, "b:1": false}, state())
+		})
+	}
+}
 
 func TestFollowReplacesTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/report/events"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -58,6 +59,9 @@ type Settings struct {
 	// cache listing only, once every six intervals. The label "instance" must be an upstream's
 	// address. Empty polls each upstream for its load.
 	Prometheus string `yaml:"prometheus"`
+	// Events are the events of KV caches. With them, prompts go to an upstream that has their prefix cached whichever
+	// sidecar sent it there. They are read from each upstream, also with Prometheus.
+	Events events.Settings `yaml:"events"`
 }
 
 // Default returns the default settings.
@@ -122,6 +126,7 @@ func (s Settings) Check(f *settings.Faults) {
 		}
 	}
 	s.Names.read(f.In("names"))
+	s.Events.Check(f.In("events"))
 	if s.Prometheus != "" {
 		f.URL("prometheus", s.Prometheus)
 		if strings.ContainsAny(s.Prometheus, "?#") {

@@ -25,7 +25,7 @@ import (
 
 // Config is the configuration of a Source. The hooks are called from several goroutines, but
 // in order for one upstream. With Prometheus one goroutine reports for all upstreams, so
-// hooks must not block. All fields except Reported are required.
+// hooks must not block. All fields except Reported and Follow are required.
 type Config struct {
 	Settings
 	// Rand spreads the polls over time. Only the Source may use it.
@@ -51,6 +51,8 @@ type Config struct {
 	Probed func(address string, err error)
 	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Follow reads the events of an upstream's cache until ctx is done; nil reads none.
+	Follow func(ctx context.Context, address string)
 }
 
 // Source polls a set of upstreams, with one goroutine for each. Its methods are safe for
@@ -177,6 +179,11 @@ func (s *Source) start(ctx context.Context, address string) *upstreamPoller {
 	ctx, u.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(u.done)
+		var events sync.WaitGroup
+		defer events.Wait()
+		if s.cfg.Follow != nil {
+			events.Go(func() { s.cfg.Follow(ctx, address) })
+		}
 		u.run(ctx, rng)
 	}()
 	return u

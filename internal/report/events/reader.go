@@ -1,0 +1,158 @@
+// Package events reads the events of vLLM's KV caches. With them, pilotfish knows what every server has cached of a prompt:
+// also what other sidecars have sent there, and what was evicted.
+//
+//	vLLM ── PUB socket ──> subscriber ──> batch ──> cache ──> prompts.Change, to the pool
+//	body of a job ── POST /tokenize ──> parts with the same keys
+//
+// Events name blocks of tokens, and jobs have text. So a server is asked for the tokens of each prompt: the chat template and the
+// tokenizer are the model's. Equal tokens give equal keys here, whatever hash function vLLM uses for its own.
+//
+//	          first batch                  a number is missing, or the connection broke
+//	unknown ──────────────> known until ──────────────────────────────────────────────> unknown
+//
+// What holds:
+//
+//   - A block counts as cached only if an event said so, and no later event removed it. When events are missing, nothing does.
+//     The pool then assumes that a server has what was sent there, as it does without events.
+//   - A block after an unknown one is unknown. A sidecar that starts later than the server learns of blocks as they are stored anew.
+//   - Every message, block list and pause is bounded.
+//
+// The protocol is ZMTP 3.0 without security, of which a subscriber needs 100 lines, and MessagePack, of which it needs 100 more.
+// The Go library for ZeroMQ (go-zeromq/zmq4) has had no release since May 2024, neither bounds what it buffers nor reports that it
+// reconnected. MessagePack libraries decode into memory that the message sizes, not the reader.
+package events
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"example.org/pilotfish/internal/prompts"
+	"example.org/pilotfish/internal/settings"
+)
+
+// Settings is the section reports.events.
+type Settings struct {
+	// Port is the port where each upstream publishes the events of its KV cache, as vLLM does with --kv-events-config. 0 reads
+	// no events.
+	Port int `yaml:"port"`
+	// Topic is the topic of the events, or its prefix.
+	Topic string `yaml:"topic"`
+}
+
+const (
+	// maxTopic bounds the topic, in bytes.
+	maxTopic = 254
+	// A connection that broke is made again after a pause that doubles up to maxPause.
+	minPause, maxPause = 100 * time.Millisecond, 10 * time.Second
+	// handshakeTimeout is the maximum time to connect, and again for the handshake.
+	handshakeTimeout = 5 * time.Second
+)
+
+// Check adds what is wrong with the settings to f.
+func (s Settings) Check(f *settings.Faults) {
+	f.Within("port", s.Port, 0, 65535)
+	if len(s.Topic) > maxTopic {
+		f.Add("topic", "it is longer than %d bytes", maxTopic)
+	}
+}
+
+// Config is what a Reader is made of. All is required. The functions are called from several goroutines, but in order for one
+// upstream.
+type Config struct {
+	Settings
+	// Changed takes what events of an upstream report of its cache.
+	Changed func(address string, changes []prompts.Change)
+	// Counted is called for each event. used is false if nothing was learned from it.
+	Counted func(address string, used bool)
+	// Connected is called when events of an upstream are read.
+	Connected func(address string)
+	// Failed takes the reason why events of an upstream are not read, once for each reason, and why it returned no tokens.
+	Failed func(address string, err error)
+	// Dial connects to an upstream.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Reader reads the events of several upstreams, and the tokens of prompts.
+type Reader struct {
+	cfg Config
+	*tokenizer
+}
+
+// New returns a Reader.
+func New(c Config) *Reader {
+	r := &Reader{cfg: c}
+	r.tokenizer = newTokenizer(&r.cfg)
+	return r
+}
+
+// Follow reads the events of an upstream until ctx is done.
+func (r *Reader) Follow(ctx context.Context, address string) {
+	host, _, err := settings.SplitAddress(address)
+	if err != nil { // a socket
+		return
+	}
+	c := &cache{
+		blocks: map[uint64]chain{}, before: r.before,
+		counted: func(used bool) { r.cfg.Counted(address, used) },
+	}
+	publisher := net.JoinHostPort(host, strconv.Itoa(r.cfg.Port))
+	for pause, reason := minPause, ""; ; pause = min(2*pause, maxPause) {
+		connected, err := r.read(ctx, publisher, address, c)
+		if ctx.Err() != nil {
+			return
+		}
+		if connected {
+			pause, reason = minPause, ""
+		}
+		if text := err.Error(); text != reason {
+			reason = text
+			r.cfg.Failed(address, fmt.Errorf("events of the cache: %w", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// read reads events from one connection until it breaks.
+func (r *Reader) read(ctx context.Context, publisher, address string, c *cache) (connected bool, err error) {
+	dialer := net.Dialer{Timeout: handshakeTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", publisher)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout)) // on error the connection is broken, and so is the handshake
+	s, err := subscribe(conn, r.cfg.Topic)
+	if err != nil {
+		return false, err
+	}
+	_ = conn.SetDeadline(time.Time{}) // from now on TCP's keep-alive notices a dead peer
+	r.cfg.Connected(address)
+	for {
+		frames, err := s.next()
+		if err != nil {
+			return true, err
+		}
+		if len(frames) != 3 || len(frames[1]) != 8 {
+			return true, errEvents
+		}
+		events, err := batch(frames[2])
+		if err != nil {
+			return true, err
+		}
+		if changes := c.apply(binary.BigEndian.Uint64(frames[1]), events); len(changes) > 0 {
+			r.cfg.Changed(address, changes)
+		}
+		if c.size > 0 {
+			r.use(address, c.size)
+		}
+	}
+}

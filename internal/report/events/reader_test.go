@@ -1,0 +1,206 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/prompts"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// publisher accepts connections as a PUB socket does.
+type publisher struct {
+	net.Listener
+	t *testing.T
+}
+
+func newPublisher(t *testing.T) *publisher {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return &publisher{l, t}
+}
+
+// accept makes the handshake, and returns the connection and the topic that the peer subscribed to.
+func (p *publisher) accept() (net.Conn, string) {
+	conn, err := p.Accept()
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { conn.Close() })
+	_, err = conn.Write(append(slices.Clone(greeting), frame(command, "\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB")...))
+	require.NoError(p.t, err)
+	hello := make([]byte, 64+2+25+2)
+	_, err = io.ReadFull(conn, hello)
+	require.NoError(p.t, err)
+	assert.Equal(p.t, greeting, hello[:64])
+	topic := make([]byte, hello[len(hello)-1])
+	_, err = io.ReadFull(conn, topic)
+	require.NoError(p.t, err)
+	return conn, string(topic)
+}
+
+// message encodes a message of a batch, with a long frame.
+func message(sequence uint64, batch []byte) (m []byte) {
+	m = append(m, frame(command, "\x04PING\x00\x00")...)
+	m = append(m, frame(more, "topic")...)
+	m = append(m, frame(more, string(binary.BigEndian.AppendUint64(nil, sequence)))...)
+	m = append(m, long)
+	return append(binary.BigEndian.AppendUint64(m, uint64(len(batch))), batch...)
+}
+
+// A reader follows a server until its context ends, and comes back after the connection broke.
+func TestFollow(t *testing.T) {
+	p := newPublisher(t)
+	changes, failed, connected := make(chan []prompts.Change), make(chan string), make(chan string)
+	r := New(Config{
+		Settings:  Settings{Port: p.Addr().(*net.TCPAddr).Port, Topic: "kv"},
+		Changed:   func(_ string, c []prompts.Change) { changes <- c },
+		Counted:   func(string, bool) {},
+		Connected: func(address string) { connected <- address },
+		Failed:    func(_ string, err error) { failed <- err.Error() },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Follow(ctx, "127.0.0.1:8000") }()
+	conn, topic := p.accept()
+	assert.Equal(t, "\x01kv", topic)
+	assert.Equal(t, "127.0.0.1:8000", <-connected)
+	tokens := run(1, 128)
+	stores := store(nil, []any{1, 2}, tokens...)
+	stores["block_size"] = 64
+	_, err := conn.Write(message(0, encode(t, false, stores)))
+	require.NoError(t, err)
+	assert.Equal(t, []prompts.Change{{Lost: true, Stored: keys(tokens)}}, <-changes)
+	conn.Close()
+	assert.Contains(t, <-failed, "events of the cache: EOF")
+	conn, _ = p.accept()
+	<-connected
+	_, err = conn.Write(message(1, encode(t, true, map[string]any{"type": removed, "block_hashes": []any{2}})))
+	require.NoError(t, err)
+	assert.Equal(t, []prompts.Change{{Removed: keys(tokens)}}, <-changes, "nothing was missed")
+	_, err = conn.Write(message(2, []byte{1}))
+	require.NoError(t, err)
+	assert.Contains(t, <-failed, "events of the cache: ")
+	p.accept()
+	<-connected
+	cancel()
+	<-done
+	r.Follow(t.Context(), "unix:/run/socket") // returns: a socket has no port
+}
+
+// A peer that is no PUB socket without security is an error with a reason.
+func TestHandshake(t *testing.T) {
+	curve := slices.Clone(greeting)
+	copy(curve[12:], "CURVE")
+	for sent, want := range map[string]string{
+		"HTTP/1.1 400 Bad Request\r\n": "no ZeroMQ greeting",
+		string(make([]byte, 64)):       "not a ZeroMQ socket",
+		string(curve):                  `requires the security mechanism "CURVE"`,
+		string(greeting) + string(frame(command, "\x05ERROR\x03bad")): "refused the connection",
+		string(greeting): "EOF",
+	} {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			_, _ = theirs.Write([]byte(sent))
+		}()
+		_, err := subscribe(ours, "")
+		require.ErrorContains(t, err, want)
+		ours.Close()
+	}
+}
+
+// A frame that is too long, alone or with those before it, is refused before it is read.
+func TestMessagesAreBounded(t *testing.T) {
+	for _, size := range []uint64{maxMessage, maxMessage + 1, 1 << 63} {
+		in, out := io.Pipe()
+		go func() {
+			_, _ = out.Write(append([]byte(greeting), frame(command, "\x05READY")...))
+			_, _ = out.Write(append(frame(more, "x"), binary.BigEndian.AppendUint64([]byte{long}, size)...))
+			out.Close()
+		}()
+		s, err := subscribe(struct {
+			io.Reader
+			io.Writer
+		}{in, io.Discard}, "")
+		require.NoError(t, err)
+		_, err = s.next()
+		require.ErrorContains(t, err, "at most 16777216 bytes are read")
+	}
+}
+
+func FuzzSubscriber(f *testing.F) {
+	f.Add(append(append(slices.Clone(greeting), frame(command, "\x05READY")...), message(1, []byte("abc"))...))
+	f.Fuzz(func(_ *testing.T, sent []byte) {
+		s, err := subscribe(struct {
+			io.Reader
+			io.Writer
+		}{bytes.NewReader(sent), io.Discard}, "")
+		for err == nil {
+			_, err = s.next()
+		}
+	})
+}
+
+// Parts are requested of the server whose events came last. After a failure no job waits for tokens for a while.
+func TestTokens(t *testing.T) {
+	var calls atomic.Int32
+	var status atomic.Int32
+	tokens := run(1, 300)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		body, err := io.ReadAll(r.Body)
+		if r.Method+r.URL.Path != "POST/tokenize" || string(body) != `{"messages":[]}` || err != nil || status.Load() != 0 {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"count": len(tokens), "max_model_len": 4096, "tokens": tokens, "token_strs": nil})
+	}))
+	defer server.Close()
+	var failed []error
+	r := New(Config{
+		Dial:   new(net.Dialer).DialContext,
+		Failed: func(_ string, err error) { failed = append(failed, err) },
+	})
+	defer r.client.CloseIdleConnections()
+	r.timeout = time.Minute
+	body := []byte(`{"messages":[]}`)
+	assert.Nil(t, r.Parts(body), "no events yet")
+	r.use(server.Listener.Addr().String(), 64)
+	parts := r.Parts(body)
+	require.NotNil(t, parts)
+	assert.False(t, parts.Set)
+	for i, key := range keys(tokens) {
+		assert.Equal(t, key, parts.Parts[i].Key)
+		assert.Equal(t, 512.0, parts.Parts[i].Bytes)
+	}
+	assert.Len(t, parts.Parts, 2)
+	tokens = run(1, 100)
+	assert.Nil(t, r.Parts(body), "shorter than a part")
+	status.Store(http.StatusNotFound)
+	assert.Nil(t, r.Parts(body))
+	assert.Nil(t, r.Parts(body))
+	assert.Equal(t, int32(3), calls.Load())
+	assert.Equal(t, []error{fmt.Errorf("tokens of a prompt: %w", errors.New("status 404"))}, failed)
+	r.resume, r.timeout = time.Time{}, 0
+	r.Parts(nil)
+	require.Len(t, failed, 2)
+	require.ErrorIs(t, failed[1], context.DeadlineExceeded)
+	assert.Len(t, r.split(run(1, 200_000), 64).Parts, maxParts)
+}
