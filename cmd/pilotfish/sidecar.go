@@ -78,7 +78,7 @@ type generation struct {
 	tls       *files.TLS     // for connections to upstreams; nil without upstream_tls
 	reader    *intake.Reader // of jobs
 	jobs      job.Config
-	stop      func()         // ends and joins what start began
+	stop      func() // ends and joins what start began
 }
 
 // ServeHTTP takes one request on the job port.
