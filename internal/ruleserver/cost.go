@@ -11,21 +11,20 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// Cost is the least duration of joblets. It lets a laptop stand for a cluster: a
-// joblet does its work and then sleeps on its core until its cost is over. The zero
-// Cost adds nothing. A feed counts for bytes in the cache, if that is more than it takes.
-// All joblets but the fetch may take so many cores, and then last so much shorter.
+// Cost is the minimum duration of joblets. With it a laptop can simulate a cluster: a
+// joblet does its work and then sleeps on its core until its cost has passed. The zero
+// Cost adds nothing. bytes is the minimum size of a feed in the cache. With cores, each joblet
+// except the fetch can use this many cores, and its duration is divided by the number it gets.
 type Cost struct {
 	fetch, shared, operators, output time.Duration
 
 	bytes, cores int64
 }
 
-// costHeader is the request header in which a job brings its own cost, in the form
-// that ParseCost reads.
+// costHeader is the request header with the job's own cost, in the format of ParseCost.
 const costHeader = "X-Cost"
 
-// ParseCost reads a cost as the flag --cost gives it: parts NAME=DURATION separated by
+// ParseCost parses the value of the flag --cost: parts NAME=DURATION separated by
 // commas, for fetch, shared, operators and output; bytes=NUMBER and cores=NUMBER. For example
 //
 //	fetch=2s,shared=400ms,operators=800ms,output=100ms,bytes=5000000,cores=4
@@ -57,7 +56,7 @@ func ParseCost(text string) (Cost, error) {
 	return c, nil
 }
 
-// UnmarshalText lets flags be of type Cost.
+// UnmarshalText implements encoding.TextUnmarshaler, for flags.
 func (c *Cost) UnmarshalText(text []byte) (err error) {
 	*c, err = ParseCost(string(text))
 	return err
@@ -69,7 +68,7 @@ func (c Cost) of(kind executor.Kind) time.Duration {
 	}[kind]
 }
 
-// lasting makes the work of a joblet last for least at least, shared by its cores. The input of the first
+// lasting makes a joblet take at least least, divided by its number of cores. The input of the first
 // joblet is nil.
 func (s *Server) lasting(least time.Duration, work func(*rules.Feed) (executor.Result, error)) func(context.Context, any, int) (executor.Result, error) {
 	return func(ctx context.Context, input any, cores int) (executor.Result, error) {

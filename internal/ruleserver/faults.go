@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// faultMode is a way to misbehave. Tests of sidecars switch it on.
+// faultMode is an injected fault. Tests of sidecars set it.
 type faultMode string
 
 const (
 	faultNone     faultMode = "none"
-	faultFail     faultMode = "fail"      // jobs get 500 at once
-	faultSilent   faultMode = "silent"    // no metrics, no listing, no load on responses
+	faultFail     faultMode = "fail"      // jobs get 500 immediately
+	faultSilent   faultMode = "silent"    // no metrics, no listing, no load hints
 	faultLieCores faultMode = "lie-cores" // reports 4,000 cores
 )
 
 var faultModes = []faultMode{faultNone, faultFail, faultSilent, faultLieCores}
 
-// withFaults is a handler that misbehaves in the present mode, and takes the mode at
-// /v1/fault: the body of a PUT.
+// withFaults wraps a handler with the current fault. PUT /v1/fault with a mode as the body
+// sets it.
 func (s *Server) withFaults(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /v1/fault", func(w http.ResponseWriter, r *http.Request) {

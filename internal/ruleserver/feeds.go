@@ -17,9 +17,9 @@ type feeds struct {
 
 func (f feeds) name(project rules.Project) string { return string(project) + ".csv" }
 
-// version returns the version of a project's data: when its file was changed last.
+// version returns the version of a project's data, which is the file's modification time.
 func (f feeds) version(project rules.Project) (int64, error) {
-	if !project.Valid() { // callers have checked it; this protects the file system
+	if !project.Valid() { // callers have checked it; this is a second barrier before the file system
 		return 0, fmt.Errorf("%w %q", errUnknownProject, project)
 	}
 	info, err := fs.Stat(f.files, f.name(project))
@@ -32,8 +32,8 @@ func (f feeds) version(project rules.Project) (int64, error) {
 	return info.ModTime().UnixMicro(), nil
 }
 
-// read returns the data that is there now. If the file changes after the call of
-// version, the next job fetches it again.
+// read returns the present data. If the file changes after the call of version, the
+// next job fetches it again.
 func (f feeds) read(project rules.Project) (*rules.Feed, error) {
 	name := f.name(project)
 	file, err := f.files.Open(name)

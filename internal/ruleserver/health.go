@@ -7,21 +7,21 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// Health is how a server is, in the words of a service catalogue's checks.
+// Health is the state of a server, with the names of Consul's checks.
 type Health string
 
-// The states: only passing servers get jobs, unless a sidecar is set to accept warnings.
+// The states. Only passing servers get jobs, unless a sidecar is configured to accept warnings.
 const (
 	Passing  Health = "passing"
 	Warning  Health = "warning"  // overloaded
 	Critical Health = "critical" // draining, or about to stop
 )
 
-// stopNotice is how long before its stop a pre-emptible server takes no more jobs (the thesis, 3.6).
+// stopNotice is how long before its stop a pre-emptible server stops to accept jobs (the thesis, 3.6).
 const stopNotice = 30 * time.Second
 
-// Health returns how the server is at now, and why. It is overloaded with more stalled joblets than the
-// limit. stops is when it will stop; zero is never.
+// Health returns the state of the server at now, and the reason. The server is overloaded with more than
+// overloaded stalled joblets. stops is when it will stop; zero is never.
 func (s *Server) Health(now time.Time, overloaded int, stops time.Time) (Health, string) {
 	load := s.load()
 	stalled := load.Stalled[executor.High] + load.Stalled[executor.Low]

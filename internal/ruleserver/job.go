@@ -16,15 +16,15 @@ type Outcome string
 const (
 	outcomeOK        Outcome = "ok"
 	outcomeFailed    Outcome = "failed"
-	outcomeCancelled Outcome = "cancelled" // the submitter left
+	outcomeCancelled Outcome = "cancelled" // the submitter closed the connection
 	outcomeTimeout   Outcome = "timeout"
-	outcomeRejected  Outcome = "rejected" // before the executor had it; such a job is in no metric
+	outcomeRejected  Outcome = "rejected" // refused before the executor got it; not counted in metrics
 )
 
-// Record is what is known of a job after its end.
+// Record is the result of an ended job.
 type Record struct {
 	Session  string
-	Project  string // empty when the server could not read it
+	Project  string // empty if the server could not read it
 	Priority string
 	Prefetch bool // it only loaded the project's data
 	Outcome  Outcome
@@ -50,12 +50,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
 		s.config.OnJob(record)
 	}
 	if !whole {
-		panic(http.ErrAbortHandler) // breaks the connection, so that the response does not look whole
+		panic(http.ErrAbortHandler) // aborts the connection, so that the truncated response does not look complete
 	}
 }
 
-// process reads the job, has it evaluated and responds. It returns the completed
-// record, and whether the response is whole.
+// process reads the job, evaluates it and responds. It returns the completed
+// record, and whether the response is complete.
 func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) (record Record, whole bool) {
 	record.Prefetch = prefetch
 	select {
@@ -97,7 +97,7 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) 
 	return stream(w, record, result.Value.([]byte), timeoutOr(task.job.Timeouts.Stream, time.Hour))
 }
 
-// refuse responds with a problem.
+// refuse responds with a problem document.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, record Record, err error) Record {
 	p := problemOf(err)
 	record.Status, record.Outcome, record.Err = p.Status, p.outcome, err
@@ -106,10 +106,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, record Record, e
 	return record
 }
 
-// stream responds with the text of a result.
+// stream responds with a result.
 func stream(w http.ResponseWriter, record Record, text []byte, timeout time.Duration) (_ Record, whole bool) {
-	// A connection without deadlines, as in tests, has no timeout. net/http removes the
-	// deadline after the end of the response.
+	// It fails for a connection without deadlines, as in tests: then there is no timeout. net/http
+	// resets the deadline after the response.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
 	record.Status = http.StatusOK
 	w.WriteHeader(record.Status)

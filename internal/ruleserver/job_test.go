@@ -41,7 +41,7 @@ func TestProblems(t *testing.T) {
 		{"/v1/jobs", `{"project_id": 1, "priority": "urgent"}`, "", 400, "malformed-job", `/priority: want \"high\" or \"low\", got \"urgent\"`},
 		{"/v1/jobs", `{}`, "", 400, "malformed-job", "/project_id: missing"},
 		{"/v1/jobs", `{"project_id": 1}` + strings.Repeat(" ", 300), "", 413, "body-too-large", "too large"},
-		{"/v1/jobs", `{"project_id": 1}`, "Content-Encoding: gzip", 415, "body-encoded", "send it as it is"},
+		{"/v1/jobs", `{"project_id": 1}`, "Content-Encoding: gzip", 415, "body-encoded", "send it unencoded"},
 		{"/v1/jobs", `{"project_id": 1}`, costHeader + ": fetch=much", 400, "malformed-cost", `X-Cost: cost: fetch: want`},
 		{"/v1/jobs", `{"project_id": 7}`, "", 404, "unknown-project", "there is no feed 7.csv"},
 		{"/v1/jobs", `{"project_id": "broken"}`, "", 500, "feed-unreadable", `feed broken.csv: line 1: column 2 is named \"id\"`},

@@ -21,8 +21,8 @@ type listed struct {
 }
 
 // serveListing lists the projects whose data is cached, the oldest first. The ETag
-// stands for their set. After a 304, the client still has the right projects; their
-// ages have grown by the time since it got them.
+// identifies the set of projects. After a 304, the client's list is still valid, except that the
+// ages have increased since.
 func (s *Server) serveListing(w http.ResponseWriter, r *http.Request) {
 	projects, changes := s.executor.Projects()
 	etag := fmt.Sprintf(`W/"%x-%x"`, s.born.UnixNano(), changes) // weak, because the ages differ under equal tags
@@ -36,5 +36,5 @@ func (s *Server) serveListing(w http.ResponseWriter, r *http.Request) {
 		body.Projects[i] = listed{p.Key.Project, p.Key.Version, p.Result.Bytes, time.Since(p.Added).Seconds()}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.MarshalWrite(w, body) // if the client has left, it asks again
+	_ = json.MarshalWrite(w, body) // it fails if the client has closed the connection
 }

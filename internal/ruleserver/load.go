@@ -14,15 +14,15 @@ import (
 // hintHeader is the response header of the load hint.
 const hintHeader = "X-Load"
 
-// The headers of ORCA (Open Request Cost Aggregation), by which a server reports its
-// load in a form that Envoy, gRPC and others read. It has other forms than text, too.
+// The headers of ORCA (Open Request Cost Aggregation), a format of load reports that Envoy,
+// gRPC and others read. Only its text format is supported.
 const (
 	orcaHeader       = "Endpoint-Load-Metrics"        // of the response
-	orcaFormatHeader = "Endpoint-Load-Metrics-Format" // of the request, which asks for a report with it
+	orcaFormatHeader = "Endpoint-Load-Metrics-Format" // of the request, to request a report
 	orcaText         = "text"
 )
 
-// load is what the server reports, unless a fault makes it lie.
+// load returns the load that the server reports, with the injected fault.
 func (s *Server) load() executor.Load {
 	load := s.executor.Load()
 	if s.config.AdjustLoad != nil {
@@ -34,8 +34,8 @@ func (s *Server) load() executor.Load {
 	return load
 }
 
-// setLoad adds what the server says of its load to the header of a response: the
-// load hint, and an ORCA report if the request asks for one.
+// setLoad adds the load to the header of a response: the load hint, and an ORCA report if the
+// request has asked for one.
 func (s *Server) setLoad(header, request http.Header, job executor.Facts) {
 	if s.fault.Load() == faultSilent {
 		return
@@ -59,21 +59,21 @@ func (s *Server) serveLoad(w http.ResponseWriter, r *http.Request) {
 	s.setLoad(w.Header(), r.Header, job)
 }
 
-// hint tells the submitter what the metrics would tell it now, and what happened to
-// its own job. The job itself still counts as running.
+// hint returns the current load and the facts of the job as a load hint. The job itself still
+// counts as running.
 func hint(now time.Time, load executor.Load, job executor.Facts) string {
 	return fmt.Sprintf("at=%.3f, ", float64(now.UnixMilli())/1000) + strings.Join(figures(load, job), ", ")
 }
 
-// orca is the same as a standard report. The utilizations are shares of the cores; that
-// of the application counts stalled joblets, so it is more than 1 when they stall.
+// orca returns the same as an ORCA report. The utilizations are shares of the cores;
+// application_utilization includes stalled joblets, so it can exceed 1.
 func orca(load executor.Load, job executor.Facts) string {
 	cores, stalled := float64(load.Cores), load.Stalled[executor.High]+load.Stalled[executor.Low]
 	return fmt.Sprintf("TEXT cpu_utilization=%v, application_utilization=%v, named_metrics.", float64(load.Busy)/cores, float64(load.Busy+stalled)/cores) +
 		strings.Join(figures(load, job), ", named_metrics.")
 }
 
-// figures are those that a load hint and an ORCA report have in common.
+// figures returns the figures that load hints and ORCA reports have in common.
 func figures(load executor.Load, job executor.Facts) []string {
 	high, low := executor.High, executor.Low
 	all := []string{
@@ -96,7 +96,7 @@ func figures(load executor.Load, job executor.Facts) []string {
 	return all
 }
 
-// seconds is a duration in seconds, to the microsecond, without an exponent.
+// seconds formats a duration in seconds, to the microsecond, without an exponent.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(time.Microsecond).Seconds(), 'f', -1, 64)
 }

@@ -7,8 +7,8 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// metrics count what happens to jobs. loadCollector reads what the executor counts
-// from one snapshot for each scrape, so that these numbers always agree.
+// metrics are the metrics of jobs. Those of the executor are read from one snapshot per scrape by
+// loadCollector, so that they are consistent.
 type metrics struct {
 	jobs  *prometheus.CounterVec
 	wait  *prometheus.HistogramVec
@@ -49,7 +49,7 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load, stati
 	return m
 }
 
-// observe counts a job that ended.
+// observe counts an ended job.
 func (m *metrics) observe(r Record) {
 	if r.Outcome == outcomeRejected {
 		return
@@ -64,13 +64,13 @@ func (m *metrics) observe(r Record) {
 	}
 }
 
-// optimised counts what the optimisation phase removed from the rules of one joblet.
+// optimised counts the rules and conditions that the optimisation phase removed from one joblet.
 func (m *metrics) optimised(saved rules.Saved) {
 	m.saved.WithLabelValues("rules").Add(float64(saved.Operators))
 	m.saved.WithLabelValues("conditions").Add(float64(saved.Conditions))
 }
 
-// loadCollector makes metrics of one snapshot of the load.
+// loadCollector is a collector of metrics of the load.
 type loadCollector func() executor.Load
 
 func (c loadCollector) Describe(descs chan<- *prometheus.Desc) {
@@ -93,7 +93,7 @@ func (c loadCollector) Collect(out chan<- prometheus.Metric) {
 	send("cores_busy", "Cores that run a joblet.", load.Busy, nil)
 }
 
-// jobletCollector makes metrics of the statistics of joblets (the thesis, 3.4) and of the cache.
+// jobletCollector is a collector of metrics of joblets (the thesis, 3.4) and of the cache.
 type jobletCollector func() executor.AllStatistics
 
 func (c jobletCollector) Describe(descs chan<- *prometheus.Desc) {

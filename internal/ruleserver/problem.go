@@ -15,24 +15,24 @@ import (
 var (
 	errBody           = errors.New("reading the body")
 	errCost           = errors.New("header " + costHeader)
-	errDraining       = errors.New("the server is draining: it takes no new jobs")
-	errEncoded        = errors.New("the body has a Content-Encoding: send it as it is")
-	errFull           = errors.New("the server takes no more jobs")
+	errDraining       = errors.New("the server is draining: it accepts no new jobs")
+	errEncoded        = errors.New("the body has a Content-Encoding: send it unencoded")
+	errFull           = errors.New("the server accepts no more jobs")
 	errUnknownProject = errors.New("unknown project")
 )
 
-// problem is the body of a response without a feed (RFC 9457).
+// problem is a problem document (RFC 9457): the body of an error response.
 type problem struct {
 	Type   string `json:"type"` // stable, for programs
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
-	Path   string `json:"path,omitzero"` // JSON Pointer to what is malformed
+	Path   string `json:"path,omitzero"` // JSON Pointer to the malformed member
 
-	retry   bool    // the same job may succeed later or elsewhere
+	retry   bool    // the same job can succeed later or elsewhere
 	outcome Outcome // of the job
 }
 
-// problems has a row for each error that is a value.
+// problems maps error values to problems.
 var problems = []struct {
 	err error
 	problem
@@ -46,11 +46,11 @@ var problems = []struct {
 	{executor.ErrQueueTimeout, problem{Type: "queue-timeout", Status: http.StatusServiceUnavailable, retry: true, outcome: outcomeTimeout}},
 	{executor.ErrEvaluateTimeout, problem{Type: "evaluate-timeout", Status: http.StatusGatewayTimeout, outcome: outcomeTimeout}},
 	{executor.ErrClosed, problem{Type: "closing", Status: http.StatusServiceUnavailable, retry: true, outcome: outcomeFailed}},
-	// Nobody reads this response. nginx logs the same status.
+	// Nobody reads this response. 499 is the status that nginx logs.
 	{context.Canceled, problem{Type: "submitter-gone", Status: 499, outcome: outcomeCancelled}},
 }
 
-// problemOf maps every error to its status.
+// problemOf maps an error to its problem.
 func problemOf(err error) problem {
 	p := problem{Type: "feed-unreadable", Status: http.StatusInternalServerError, outcome: outcomeFailed}
 	for _, row := range problems {
@@ -70,11 +70,11 @@ func problemOf(err error) problem {
 	return p
 }
 
-// startedHeader says in a refusal that the job has not begun: "no".
+// startedHeader is "no" in a refusal of a job that has not started.
 const startedHeader = "Job-Started"
 
-// write responds with the problem. If the job has not started, the response says so:
-// then it can be sent elsewhere without running twice.
+// write responds with the problem. If the job has not started, the response states this,
+// so that the job can be sent elsewhere without running twice.
 func (p problem) write(w http.ResponseWriter, started bool) {
 	header := w.Header()
 	header.Set("Content-Type", "application/problem+json")
@@ -89,5 +89,5 @@ func (p problem) write(w http.ResponseWriter, started bool) {
 		panic("BUG: ruleserver: a problem cannot be written: " + err.Error())
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(text, '\n')) // if it fails, the client has left
+	_, _ = w.Write(append(text, '\n')) // it fails if the client has closed the connection
 }

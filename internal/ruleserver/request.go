@@ -13,23 +13,22 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// bodyTimeout bounds the time in which a request's body must be there.
+// bodyTimeout is the timeout of reading a request's body.
 const bodyTimeout = 5 * time.Minute
 
-// task is what a request asks for.
+// task is a parsed request.
 type task struct {
 	job      rules.Job
 	format   rules.Format
 	cost     Cost
 	expected time.Duration
-	prefetch bool // the project's data is loaded into the cache, and nothing else is done
+	prefetch bool // only load the project's data into the cache
 }
 
-// expectedHeader is the request header in which a job's sender says how many seconds the
-// job will take.
+// expectedHeader is the request header with the job's expected duration in seconds.
 const expectedHeader = "Job-Expected"
 
-// expected reads that header. What makes no sense there is as good as nothing.
+// expected reads that header. An invalid value is ignored.
 func expected(h http.Header) time.Duration {
 	seconds, err := strconv.ParseFloat(h.Get(expectedHeader), 64)
 	if err != nil || !(seconds > 0 && seconds < time.Hour.Seconds()) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// entryOverhead is the size that an entry has in addition to its result, in bytes.
-// It bounds the number of empty results too.
+// entryOverhead is the size of an entry in addition to its result, in bytes.
+// It also bounds the number of empty results.
 const entryOverhead = 256
 
-// cache holds the results of joblets, up to a number of bytes. To make room it
-// evicts the oldest entries, also those that jobs still use (thesis, 3.5).
+// cache stores results of joblets up to a number of bytes. It evicts
+// the oldest entries, even if jobs still use them (thesis, 3.5).
 type cache struct {
 	limit, used int64
 	order       list.List // of *Cached, the oldest first
@@ -73,7 +73,7 @@ func (c *cache) clear() {
 	}
 }
 
-// projects returns the data of projects that is cached, the oldest first.
+// projects returns the cached data of projects, the oldest first.
 func (c *cache) projects() (projects []Cached) {
 	for element := c.order.Front(); element != nil; element = element.Next() {
 		if one := element.Value.(*Cached); one.Key.Kind == FeedSource {

@@ -2,15 +2,14 @@
 // as sections 3.4 and 3.5 of the thesis describe.
 //
 // A job is a chain of joblets: each needs the result of the one before it. Joblets
-// wait for a core, high priority first, then those of jobs that are expected to be
-// short (package order).
-// A joblet that can use several cores takes
-// those that are free, and waits for one only. A running joblet is never interrupted. Equal joblets run once: a job takes a
-// result that is cached, and joins a joblet that is running or waiting. Results
-// stay in a cache with a bound in bytes; it evicts its oldest entries first.
+// wait for a core: high priority first, then by the expected duration of their jobs
+// (package order). A joblet that can use several cores waits for one, and then takes as many
+// as are free. A running joblet is never interrupted. Equal joblets run once: a job uses a
+// cached result, or joins a running or waiting joblet. Results
+// are cached up to a number of bytes; the oldest are evicted first.
 //
-// The machine is a plain state machine without lock, goroutine or clock. The
-// Executor is the shell that adds them.
+// The machine is a state machine without lock, goroutine or clock. The
+// Executor adds them.
 package executor
 
 import (
@@ -23,11 +22,11 @@ import (
 // ErrClosed is the error of jobs that are open when the executor closes.
 var ErrClosed = errors.New("the executor is closed")
 
-// Load is what an executor does at one instant.
+// Load is the load of an executor at one instant.
 type Load struct {
-	Cores, Busy int             // how many there are, and how many joblets hold
-	Running     [priorities]int // jobs taken in and not closed, less those whose next joblet is stalled
-	Stalled     [priorities]int // joblets that are ready and wait for a core
+	Cores, Busy int             // number of cores, and of cores that run joblets
+	Running     [priorities]int // submitted jobs that have not left, without those whose next joblet is stalled
+	Stalled     [priorities]int // ready joblets that wait for a core
 }
 
 // Executor runs joblets. Its methods are safe for concurrent use.
@@ -42,16 +41,16 @@ type Executor struct {
 	machine *machine
 }
 
-// New makes an executor with a number of cores, and memory for results; 0 bytes keep
-// none. onJoblet is called with the record of each joblet after its end, from several goroutines; it can be
-// nil. The caller closes the executor.
+// New returns an executor with a number of cores, and a cache of this many bytes; 0 is no
+// cache. onJoblet is called with the record of each ended joblet, from several goroutines; it can be
+// nil. The caller must close the executor.
 func New(cores int, cacheBytes int64, onJoblet func(JobletRecord)) *Executor {
 	e := &Executor{machine: newMachine(cores, cacheBytes), onJoblet: onJoblet}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
 
-// Submit takes a job in. The caller calls Leave with it, also when it fails.
+// Submit adds a job. The caller must call Leave with it, even if it fails.
 func (e *Executor) Submit(r Request) *Job {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,22 +85,22 @@ func (e *Executor) Wait(ctx context.Context, j *Job) (Result, error) {
 	}
 }
 
-// Facts returns what is known of the job so far.
+// Facts returns the facts of the job so far.
 func (e *Executor) Facts(j *Job) Facts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return j.facts()
 }
 
-// Leave takes the job out and drops its joblets. Joblets that run, or that another
-// job needs too, go on.
+// Leave removes the job and its joblets. Joblets that run, or that other jobs also
+// need, continue.
 func (e *Executor) Leave(j *Job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.machine.leave(j)
 }
 
-// Load returns what the executor does now.
+// Load returns the current load.
 func (e *Executor) Load() Load {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +115,7 @@ func (e *Executor) Has(key Key) bool {
 	return cached || e.machine.nodes[key] != nil
 }
 
-// Statistics returns what the joblets did so far.
+// Statistics returns the statistics of the joblets so far.
 func (e *Executor) Statistics() AllStatistics {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +124,7 @@ func (e *Executor) Statistics() AllStatistics {
 	return all
 }
 
-// Projects returns the data of projects that is cached, the oldest first, and the
+// Projects returns the cached data of projects, the oldest first, and the
 // number of changes of the cache so far.
 func (e *Executor) Projects() (projects []Cached, changes uint64) {
 	e.mu.Lock()
@@ -144,10 +143,10 @@ func (e *Executor) ReplaceCache(results []Cached) {
 	}
 }
 
-// Close ends all jobs with ErrClosed and waits for the joblets that run.
+// Close ends all jobs with ErrClosed and waits for the running joblets.
 func (e *Executor) Close() {
 	e.mu.Lock()
-	e.cancel() // under the lock, so that nothing starts after it
+	e.cancel() // under the lock, so that no joblet starts afterwards
 	e.mu.Unlock()
 	e.wg.Wait()
 }

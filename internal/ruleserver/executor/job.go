@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Request is a job: it needs the result of the last joblet of a chain.
+// Request is a job to run: it needs the result of the last joblet of a chain.
 type Request struct {
 	Priority  Priority
 	Chain     []Joblet      // at least one
-	Expected  time.Duration // how long it takes on cores, as far as its sender knows; 0 is not known
-	Unlearned bool          // what was learned of the project does not count: without Expected, the job goes by its arrival
+	Expected  time.Duration // core time that its sender expects; 0 is unknown
+	Unlearned bool          // ignore the learned durations of the project: without Expected, order by arrival
 	Queue     time.Duration // bound on the time from submission to the start of the first joblet
 	Evaluate  time.Duration // bound on the time from that start to the end of the last joblet
 }
 
-// Facts is what is known of a job so far.
+// Facts are the facts of a job so far.
 type Facts struct {
 	Started   bool          // a joblet that the job needs has started, or it needs none
 	Wait      time.Duration // from submission to that start
@@ -30,24 +30,24 @@ var (
 	ErrEvaluateTimeout = errors.New("the job was not evaluated within its evaluate timeout")
 )
 
-// Job is a request that Submit took in.
+// Job is a submitted request.
 type Job struct {
-	changed  chan struct{} // has a value after the job started or ended
+	changed  chan struct{} // receives a value when the job starts or ends
 	request  Request
 	rank     rank
 	received time.Time
 	started  time.Time // zero until a joblet that the job needs starts
 	ended    time.Time // zero until the job has its result or an error
-	at       int       // in the chain: the joblet that the job needs next
-	needs    *node     // that joblet; nil when the job has ended
-	result   Result    // of the joblet before
+	at       int       // index in the chain of the joblet that the job needs next
+	needs    *node     // that joblet; nil after the job's end
+	result   Result    // of the previous joblet
 	err      error
 	cached   bool          // the job needed no FeedSource
 	fetches  *node         // the FeedSource that the job caused
-	fetch    time.Duration // how long that one ran
-	expected time.Duration // how long the job is expected to run
-	before   time.Duration // how long those of its project that were there
-	worked   time.Duration // how long the joblets that the job needed ran
+	fetch    time.Duration // duration of that FeedSource
+	expected time.Duration // expected core time of the job
+	before   time.Duration // expected core time of the jobs of its project that had not ended at its arrival
+	worked   time.Duration // core time so far of the joblets that the job needed
 }
 
 func (j *Job) start(now time.Time) {
@@ -62,15 +62,15 @@ func (j *Job) end(now time.Time, err error) {
 	j.wake()
 }
 
-// wake lets who waits for the job look again.
+// wake wakes the goroutine that waits for the job.
 func (j *Job) wake() {
 	select {
 	case j.changed <- struct{}{}:
-	default: // it has not seen the last change yet, and will see both
+	default: // a wake-up is already pending
 	}
 }
 
-// deadline is when the job's present phase times out.
+// deadline returns when the job's current phase times out.
 func (j *Job) deadline() time.Time {
 	if j.started.IsZero() {
 		return j.received.Add(j.request.Queue)
@@ -78,7 +78,7 @@ func (j *Job) deadline() time.Time {
 	return j.started.Add(j.request.Evaluate)
 }
 
-// stalled reports whether the job waits for nothing but a core.
+// stalled reports whether the job waits only for a core.
 func (j *Job) stalled() bool { return j.needs != nil && !j.needs.running }
 
 func (j *Job) facts() Facts {

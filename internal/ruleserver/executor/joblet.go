@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what a joblet does.
+// Kind is the kind of a joblet.
 type Kind uint8
 
 // The kinds of a job's joblets. Each needs the result of the one before it.
@@ -33,24 +33,24 @@ const (
 
 func (p Priority) String() string { return [priorities]string{"high", "low"}[p] }
 
-// Key is all that the result of a joblet depends on: joblets with equal keys have
+// Key identifies the result of a joblet: joblets with equal keys have
 // equal results.
 type Key struct {
 	Kind    Kind
 	Project string
 	Version int64  // of the project's data
-	Inputs  string // what else the result depends on
+	Inputs  string // hash of everything else that the result depends on
 }
 
 // Joblet is a part of a job that runs without interruption.
 type Joblet struct {
 	Key   Key
-	Cores int // the most that it can use; 0 is one
+	Cores int // maximum number of cores that it can use; 0 is one
 	// Uncached keeps the result out of the cache: only jobs that need it while it is computed share it.
 	Uncached bool
 	// Work computes the result from the result of the joblet before it, which is
-	// nil for the first. The context ends only when the executor closes. The joblet has so many
-	// cores: what it can use of those that were free when it started.
+	// nil for the first. The context ends only when the executor closes. cores is how many
+	// cores the joblet got.
 	Work func(ctx context.Context, input any, cores int) (Result, error)
 }
 
@@ -66,16 +66,16 @@ type node struct {
 	joblet     Joblet
 	input      Result
 	running    bool
-	cores      int       // that it holds
-	ready      time.Time // since when it waits or waited for a core
+	cores      int       // cores that it occupies
+	ready      time.Time // when it started to wait for a core
 	started    time.Time
 	jobs       []*Job
 	rank       rank // the best of its jobs; fixed once the node runs
 	queueIndex int
 }
 
-// rank orders joblets: by priority, then by the turns of their jobs, then by the order
-// in which these came.
+// rank orders joblets: by priority, then by the turns of their jobs (package order), then by
+// the arrival of their jobs.
 type rank struct {
 	priority   Priority
 	turn       time.Time

@@ -25,7 +25,7 @@ func newMachine(cores int, cacheBytes int64) *machine {
 	return &machine{cores: cores, cache: newCache(cacheBytes), nodes: map[Key]*node{}, jobs: map[*Job]bool{}}
 }
 
-// submit takes a job in. The caller also calls leave, once.
+// submit adds a job. The caller must call leave once.
 func (m *machine) submit(now time.Time, r Request) *Job {
 	m.submitted++
 	project := r.Chain[0].Key.Project
@@ -41,7 +41,7 @@ func (m *machine) submit(now time.Time, r Request) *Job {
 	return j
 }
 
-// open is how long the jobs of a project that have not ended are expected to run.
+// open returns the expected core time of a project's jobs that have not ended.
 func (m *machine) open(project string) (sum time.Duration) {
 	for j := range m.jobs {
 		if j.ended.IsZero() && j.request.Chain[0].Key.Project == project {
@@ -51,8 +51,8 @@ func (m *machine) open(project string) (sum time.Duration) {
 	return sum
 }
 
-// advance takes a job to the next joblet that it needs, or to its end. The job goes on
-// from the last part of its chain that is there already: a cached result, or a joblet
+// advance moves a job to the next joblet that it needs, or to its end. The job continues
+// after the last part of its chain that exists: a cached result, or a joblet
 // that other jobs need.
 func (m *machine) advance(now time.Time, j *Job) {
 	chain := j.request.Chain
@@ -99,8 +99,8 @@ func (m *machine) advance(now time.Time, j *Job) {
 	j.cached = j.cached && joblet.Key.Kind != FeedSource
 }
 
-// rerank gives a node the best rank of its jobs after they changed. A running node
-// keeps its rank.
+// rerank updates the rank of a node after its jobs have changed: the best of its jobs'. A running
+// node keeps its rank.
 func (m *machine) rerank(n *node) {
 	if n.running {
 		return
@@ -114,8 +114,8 @@ func (m *machine) rerank(n *node) {
 	heap.Fix(&m.ready, n.queueIndex)
 }
 
-// start gives free cores to the best ready joblet, and returns it. It returns nil
-// without a free core or a ready joblet. The caller calls finish when the joblet ends.
+// start assigns free cores to the ready joblet with the best rank, and returns it. It returns nil
+// without a free core or a ready joblet. The caller must call finish when the joblet ends.
 func (m *machine) start(now time.Time) *node {
 	if m.busy == m.cores || len(m.ready) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (m *machine) start(now time.Time) *node {
 	return n
 }
 
-// finish frees the cores of a running joblet, takes its jobs further, and returns its record.
+// finish frees the cores of a running joblet, advances its jobs, and returns its record.
 func (m *machine) finish(now time.Time, n *node, result Result, err error) JobletRecord {
 	if !n.running || m.nodes[n.joblet.Key] != n {
 		panic("BUG: executor: finished a joblet that does not run")
@@ -174,7 +174,7 @@ func (m *machine) expire(now time.Time, j *Job) {
 	j.end(now, err)
 }
 
-// leave takes a job out, in any state.
+// leave removes a job, in any state.
 func (m *machine) leave(j *Job) {
 	if !m.jobs[j] {
 		panic("BUG: executor: a job left twice")

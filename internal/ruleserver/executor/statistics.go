@@ -2,18 +2,18 @@ package executor
 
 import "time"
 
-// JobletRecord is what is known of a joblet after its end (the thesis, 3.4).
+// JobletRecord is the record of an ended joblet (the thesis, 3.4).
 type JobletRecord struct {
 	Key   Key
 	Queue time.Duration // from when it was ready to its start
 	Run   time.Duration
 	Cores int
 	Bytes int64 // of its result
-	Jobs  int   // that needed it to its end
+	Jobs  int   // number of jobs that still needed it at its end
 	Err   error
 }
 
-// Statistics sum up the joblets of one kind.
+// Statistics count the joblets of one kind.
 type Statistics struct {
 	Executed   int // joblets that ended
 	Queue, Run time.Duration
@@ -24,11 +24,11 @@ type Statistics struct {
 // AllStatistics are those of each kind, and of the cache.
 type AllStatistics struct {
 	Kinds     [kinds]Statistics
-	Evictions uint64 // results that made room for others
+	Evictions uint64 // evicted results
 	Bytes     int64  // of the cached results
 }
 
-// skip counts the joblets of a chain that a job need not run because it found the result of the last of them.
+// skip counts the joblets of a chain that a job does not run because the result of the last one exists.
 func (s *AllStatistics) skip(chain []Joblet) {
 	for _, joblet := range chain {
 		s.Kinds[joblet.Key.Kind].Cached++

@@ -9,14 +9,14 @@ import (
 // maxColumns bounds a feed's columns, those that a job adds included.
 const maxColumns = 1_000
 
-// TooLarge says that rules make a feed grow beyond what the server allows.
+// TooLarge is the error of rules whose result exceeds the server's limit.
 type TooLarge struct{ reason string }
 
 func (t *TooLarge) Error() string { return "the rules make a feed of more than " + t.reason }
 
-// Apply returns the feed that the operators make of f, and what the optimisation of the operators
-// saved. It does not change f. Fields that the presentation omits can lack changes. The error is a *TooLarge when the result has more than limit bytes, as
-// counted by Feed.Bytes, or more than 1,000 columns.
+// Apply applies operators to f, and returns the new feed and what the optimisation phase
+// saved. It does not change f. Changes of fields that the presentation omits can be left out. The error is a *TooLarge
+// if the result has more than limit bytes, as counted by Feed.Bytes, or more than 1,000 columns.
 func Apply(f *Feed, operators Operators, p Presentation, limit int64) (*Feed, Saved, error) {
 	columns, err := layout(f.columns, operators)
 	if err != nil {
@@ -48,12 +48,12 @@ func Apply(f *Feed, operators Operators, p Presentation, limit int64) (*Feed, Sa
 
 // evaluation applies operators to the items of one feed.
 type evaluation struct {
-	column      map[string]int // the place of each field
-	limit, left int64          // bytes of the result, and those that it may still grow by
+	column      map[string]int // index of each field
+	limit, left int64          // maximum bytes of the result, and how many are left
 }
 
-// item changes one item, and reports whether it stays in the feed. A removed item
-// skips the rest of the operators.
+// item applies the operators to one item, and reports whether it stays in the feed. A removed item
+// skips the remaining operators.
 func (e *evaluation) item(item row, operators Operators) (stays bool, err error) {
 	if err := e.grow(item.bytes()); err != nil {
 		return false, err
@@ -109,7 +109,7 @@ func (e *evaluation) text(o operand, item row) string {
 	return string(o.Text)
 }
 
-// act changes a field. It asks for room before it builds the new text.
+// act changes a field. It checks the limit before it builds the new text.
 func (e *evaluation) act(a *Action, item row) error {
 	at, ok := e.column[a.Field]
 	if !ok {
@@ -133,9 +133,9 @@ func (e *evaluation) act(a *Action, item row) error {
 	return nil
 }
 
-// grow counts n more bytes of the result, or fewer when n is negative. A rule can
-// double a field by combining it with itself: without a bound, a small job would
-// take all memory.
+// grow adds n bytes to the size of the result; n can be negative. A rule can
+// double a field by combining it with itself: without a limit, a small job could
+// use all memory.
 func (e *evaluation) grow(n int64) error {
 	if e.left -= n; e.left < 0 {
 		return &TooLarge{fmt.Sprintf("%d bytes", e.limit)}
@@ -144,13 +144,13 @@ func (e *evaluation) grow(n int64) error {
 }
 
 // layout returns the columns of a feed after the operators, in order. A new column
-// stands to the right of the rightmost column that its operator reads in its
-// conditions or this value, or made before; without one it stands at the end. The
-// thesis's example sets availability where stock is greater than zero, so
-// availability stands right of stock.
+// is inserted after the last column that its operator reads in its
+// conditions or this value, or has created; without such a column it is appended. The
+// thesis's example sets availability if stock is greater than zero, so
+// availability comes after stock.
 //
-// The order depends only on the operators, never on the items: the output has the
-// same columns on every day.
+// The order depends only on the operators, never on the items, so that the output always has
+// the same columns.
 func layout(columns []string, operators Operators) ([]string, error) {
 	columns = slices.Clone(columns)
 	for _, o := range operators {

@@ -14,13 +14,13 @@ import (
 
 func TestParseFeedSaysWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                     "empty: want a first line that names the columns",
-		"id,id\n":                              `line 1: column 2 is named "id": want a name of its own`,
-		"id,\n":                                `line 1: column 2 is named "": want a name of its own`,
+		"":                                     "empty: the first line must name the columns",
+		"id,id\n":                              `line 1: column 2 has the name "id", which is empty or not unique`,
+		"id,\n":                                `line 1: column 2 has the name "", which is empty or not unique`,
 		"id,a\n1\n":                            "record on line 2: wrong number of fields",
 		"id\n\"a\n":                            "parse error on line 2, column 4: extraneous or missing \" in quoted-field",
 		"id\n\xff\n":                           "not UTF-8",
-		strings.Repeat("a,", maxColumns) + "b": "line 1: 1001 columns, and at most 1000 are allowed",
+		strings.Repeat("a,", maxColumns) + "b": "line 1: 1001 columns, at most 1000 are allowed",
 	} {
 		_, err := ParseFeed([]byte(text))
 		assert.EqualError(t, err, want, "%.20q", text)

@@ -11,7 +11,7 @@ import (
 
 // filter compares a field with a value.
 type filter struct {
-	values int // that it takes: 0 or 1
+	values int // number of values that it needs: 0 or 1
 	holds  func(field, value string) bool
 }
 
@@ -28,7 +28,7 @@ var filters = map[string]filter{
 	"does_not_contain": {1, func(field, value string) bool { return !strings.Contains(field, value) }},
 }
 
-// isEqual compares as numbers when both are numbers, so that 15 equals 15.00.
+// isEqual compares numerically if both are numbers, so that 15 equals 15.00.
 func isEqual(field, value string) bool {
 	a, aok := number(field)
 	b, bok := number(value)
@@ -38,7 +38,7 @@ func isEqual(field, value string) bool {
 	return field == value
 }
 
-// numeric makes a filter that compares numbers. It is false when the field or the
+// numeric returns a filter that compares numbers. It is false if the field or the
 // value is not a number.
 func numeric(holds func(order int) bool) func(field, value string) bool {
 	return func(field, value string) bool {
@@ -59,14 +59,14 @@ func number(text string) (float64, bool) {
 	return n, err == nil && !math.IsInf(n, 0)
 }
 
-// transforms are the functions that the action texttransform can name.
+// transforms are the functions of the action texttransform by name.
 var transforms = map[string]func(string) string{
 	"capitalize": capitalize,
 	"uppercase":  strings.ToUpper,
 	"lowercase":  strings.ToLower,
 }
 
-// capitalize makes the first letter upper case and leaves the rest.
+// capitalize converts the first letter to upper case.
 func capitalize(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if upper := unicode.ToTitle(first); upper != first {

@@ -7,12 +7,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Format is how an answer is written.
+// Format is the media type of a result.
 type Format string
 
 const (
-	// NDJSON is one JSON object on a line for each item. It has every column, in
-	// order. Each value is a string: a feed does not say which texts are numbers.
+	// NDJSON is one JSON object per item and line. It has every column, in
+	// order. All values are strings, because a feed has no types.
 	NDJSON Format = "application/x-ndjson"
 	// CSV is a line with the names of the columns, then one line for each item.
 	CSV Format = "text/csv"
@@ -46,7 +46,7 @@ func (f *Feed) Encode(format Format) []byte {
 func quote(to []byte, text string) []byte {
 	to, err := jsontext.AppendQuote(to, text)
 	if err != nil {
-		panic("BUG: rules: a feed's text is not UTF-8: " + err.Error()) // ParseFeed and ParseJob refuse it
+		panic("BUG: rules: a feed's text is not UTF-8: " + err.Error()) // ParseFeed and ParseJob reject that
 	}
 	return to
 }

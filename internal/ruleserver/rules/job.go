@@ -1,9 +1,9 @@
-// Package rules is the rule processing itself: it reads a job (listing 1 of the
-// thesis shows one) and applies its operators to a feed. It is pure: the same feed
-// and operators always give the same feed.
+// Package rules implements the rules: it reads a job (such as listing 1 of the
+// thesis) and applies its operators to a feed. It is pure: equal feeds
+// and operators always give equal results.
 //
-// A feed is text. A field that an item lacks equals an empty field, and a text is
-// read as a number only where a filter compares.
+// All fields are text. A missing field equals an empty field, and a text is
+// parsed as a number only by filters that compare.
 package rules
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds on what one job may ask for.
+// Limits of one job.
 const (
-	maxOperators = 10_000           // shared ones included
+	maxOperators = 10_000           // including shared ones
 	maxSession   = 256              // bytes
 	maxTimeout   = 7 * 24 * 60 * 60 // seconds
 )
@@ -24,21 +24,20 @@ const (
 type Job struct {
 	Session  string    `json:"session_id"` // for the log; may be empty
 	Project  Project   `json:"project_id"`
-	Priority Priority  `json:"priority"` // Low when the request gives none
+	Priority Priority  `json:"priority"` // Low if it is missing
 	Timeouts Timeouts  `json:"timeouts"`
-	Shared   Operators `json:"shared_operators"` // applied first, and computed once for all jobs that share them
-	Channel  Operators `json:"operators"`        // those of one export channel
-	// Presentation is how the result is sorted, filtered and cut down.
+	Shared   Operators `json:"shared_operators"` // applied first, and computed once for all jobs with equal ones
+	Channel  Operators `json:"operators"`        // of one export channel
+	// Presentation is how the result is sorted and filtered.
 	Presentation Presentation `json:"presentation"`
-	// CacheResult says whether results other than the project's data are cached; true if it is missing.
+	// CacheResult is whether results other than the project's data are cached; true if it is missing.
 	CacheResult *bool `json:"cache_result"`
-	// Jobs also carry debugging options, which have no effect here. At deeper levels an unknown member is an error: to ignore it would
-	// change the meaning of a rule.
+	// Other members at this level, such as debugging options, are ignored. At deeper levels an unknown member is an error,
+	// because ignoring it would change the meaning of a rule.
 	Options jsontext.Value `json:",embed"`
 }
 
-// Priority is high when a person waits for the job, and low when a schedule sent
-// it.
+// Priority is high if a person waits for the job, and low if a schedule sent it.
 type Priority string
 
 const (
@@ -46,19 +45,18 @@ const (
 	Low  Priority = "low"
 )
 
-// Timeouts bound the phases of a job, in seconds. Zero means that the job gives no
-// timeout.
+// Timeouts are the timeouts of the phases of a job in seconds; 0 is none.
 type Timeouts struct {
 	Queue    float64 `json:"queue_seconds"`    // from reception to the start of its first joblet
 	Evaluate float64 `json:"evaluate_seconds"` // from there to its last joblet's end
-	Stream   float64 `json:"stream_seconds"`   // sending the answer
+	Stream   float64 `json:"stream_seconds"`   // sending the response
 }
 
 // Project names a project: letters, digits, '-' and '_'.
 type Project string
 
-// Valid reports whether p can name a project. The name is also part of a file's
-// name, so no character is allowed that could lead out of a directory.
+// Valid reports whether p is a valid name of a project. It is also part of a file
+// name, so no character is allowed that could lead out of the folder.
 func (p Project) Valid() bool {
 	return p != "" && len(p) <= 128 && strings.Trim(string(p),
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""

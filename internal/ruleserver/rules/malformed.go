@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Malformed says what is wrong with a request and where.
+// Malformed is an error in a request and its position.
 type Malformed struct {
-	Path   jsontext.Pointer // "" is the request as a whole
+	Path   jsontext.Pointer // "" is the whole request
 	reason string
 }
 
@@ -26,7 +26,7 @@ func malformed(path jsontext.Pointer, format string, args ...any) error {
 	return &Malformed{Path: path, reason: fmt.Sprintf(format, args...)}
 }
 
-// decode reads JSON text. The library's errors name Go types; decode turns them into
+// decode reads JSON. The library's errors name Go types; decode converts them to
 // errors that name members of the request.
 func decode(body []byte, into any) error {
 	err := json.Unmarshal(body, into, json.RejectUnknownMembers(true))

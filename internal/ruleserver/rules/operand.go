@@ -5,8 +5,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// operand is what a filter compares with or an action writes: a static text, or
-// the text that the item has in a field.
+// operand is a value that a filter compares with or an action writes: a static text, or
+// the text of one of the item's fields.
 type operand struct {
 	Type string `json:"type"` // ofField or ofText
 	Text scalar `json:"value"`
@@ -46,8 +46,8 @@ func (o *operands) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &(*o)[0])
 }
 
-// scalar is a string's text, or a number or boolean as it was written: a feed is
-// text, in which 0.10 and 0.1 differ.
+// scalar is a string's text, or the literal text of a number or boolean: in a
+// feed, 0.10 and 0.1 are different texts.
 type scalar string
 
 // UnmarshalJSONFrom reads a scalar.
@@ -65,7 +65,7 @@ func (s *scalar) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
-// fields are the fields that the values read.
+// fields returns the fields that the values read.
 func (o operands) fields() (fields []string) {
 	for _, one := range o {
 		if one.Type == ofField {

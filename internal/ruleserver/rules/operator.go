@@ -14,8 +14,8 @@ import (
 // Operators is one of a job's two lists of operators, in order.
 type Operators []Operator
 
-// Operator is one rule: items for which every condition holds get the actions,
-// the others the else actions.
+// Operator is one rule: items that meet every condition get the actions,
+// all other items the else actions.
 type Operator struct {
 	Name       string      `json:"name"`
 	Conditions []Condition `json:"condition"`
@@ -23,8 +23,8 @@ type Operator struct {
 	Otherwise  []Action    `json:"else_actions"`
 }
 
-// Digest is equal for equal lists, and differs when the lists could act
-// differently. How a list is written makes no difference; the operators' names do.
+// Digest is a hash of a list. Lists that could have different effects have different digests. The
+// formatting of the JSON text does not matter; the operators' names do.
 func (o Operators) Digest() string {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -34,7 +34,7 @@ func (o Operators) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Condition is true for an item when its own filter is, or one of its children.
+// Condition is true for an item if its own filter or one of its children is true.
 type Condition struct {
 	Field    string      `json:"field"`
 	Filter   string      `json:"filter"`
@@ -42,7 +42,7 @@ type Condition struct {
 	Children []Condition `json:"children"`
 }
 
-// UnmarshalJSONFrom reads a condition that makes sense.
+// UnmarshalJSONFrom reads and checks a condition.
 func (c *Condition) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Condition // has no methods
 	if err := json.UnmarshalDecode(dec, (*plain)(c)); err != nil {
@@ -60,8 +60,8 @@ func (c *Condition) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// allFields is the field name by which the action remove takes a whole item
-// out of the feed.
+// allFields is the field name with which the action remove removes the whole item
+// from the feed.
 const allFields = "all"
 
 // Action changes one field of an item, or removes the item.
@@ -72,13 +72,13 @@ type Action struct {
 }
 
 const (
-	actionRemove    = "remove"        // the item when the field is allFields, else the field's text
+	actionRemove    = "remove"        // removes the item if the field is allFields, otherwise the field's text
 	actionSet       = "set"           // writes a value
-	actionCombine   = "combine"       // writes several values, one after another
+	actionCombine   = "combine"       // concatenates several values
 	actionTransform = "texttransform" // the value is the name of a transform
 )
 
-// UnmarshalJSONFrom reads an action that makes sense.
+// UnmarshalJSONFrom reads and checks an action.
 func (a *Action) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Action // has no methods
 	if err := json.UnmarshalDecode(dec, (*plain)(a)); err != nil {
@@ -111,7 +111,7 @@ func (a *Action) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// creates reports whether the action adds the field to items that lack it.
+// creates reports whether the action adds the field to items without it.
 func (a *Action) creates() bool { return a.Kind == actionSet || a.Kind == actionCombine }
 
 func names[V any](known map[string]V) string {

@@ -8,16 +8,16 @@ import (
 // Saved is what the optimisation phase removed from a list of operators.
 type Saved struct {
 	Operators  int // rules that never change an item
-	Conditions int // filters whose result is the same for every item
+	Conditions int // conditions with the same result for every item
 }
 
-// optimise returns operators that make the same feed with less work (the optimisation phase of the thesis, 3.3):
+// optimise returns operators with the same result and less work (the optimisation phase of the thesis, 3.3):
 // conditions that always hold are dropped, conditions that never hold remove their branch, actions on constants become
 // one set, and rules that never change an item are dropped. columns are the feed's; a field that is
 // in no column is empty for every item.
 //
-// It follows, rule by rule, which fields have the same text in every item that is still in the feed. Changes of
-// fields are never dropped, so the feed grows and shrinks as before, and its bound is met by the same jobs.
+// It tracks, rule by rule, which fields have the same text in all remaining items. Changes of
+// fields are never dropped, so that the size of the feed, and whether it exceeds its limit, do not change.
 func optimise(operators Operators, columns, after []string) (Operators, Saved) {
 	unknown := make(map[string]bool, len(columns))
 	for _, name := range columns {
@@ -60,7 +60,7 @@ func optimise(operators Operators, columns, after []string) (Operators, Saved) {
 	return out, saved
 }
 
-// outcome is what is known of a condition before any item is seen.
+// outcome is what is known of a condition without evaluating it.
 type outcome int
 
 const (
@@ -69,7 +69,7 @@ const (
 	never
 )
 
-// known is the fields that have the same text in every item. A nil one is of no item.
+// known has the fields with the same text in every item. nil means that there are no items.
 type known struct {
 	text    map[string]string // constant fields
 	unknown map[string]bool   // fields that differ between items; all others are empty
@@ -93,7 +93,7 @@ func (k *known) set(name, text string) {
 	k.text[name] = text
 }
 
-// fold replaces a field's name with its text, where every item has the same.
+// fold replaces a field by its text if that is the same in every item.
 func (k *known) fold(o operand) operand {
 	if o.Type == ofField {
 		if text, ok := k.field(string(o.Text)); ok {
@@ -103,7 +103,7 @@ func (k *known) fold(o operand) operand {
 	return o
 }
 
-// all simplifies an operator's conditions. then is what is known where all of them hold.
+// all simplifies an operator's conditions. then is what is known of items that meet all of them.
 func (k *known) all(o *Operator) (then *known, _ outcome) {
 	var left []Condition
 	then = k.clone()
@@ -125,7 +125,7 @@ func (k *known) all(o *Operator) (then *known, _ outcome) {
 	return then, sometimes
 }
 
-// condition simplifies a condition: its own filter and those of its children, one of which must hold.
+// condition simplifies a condition: its own filter and its children's, of which one must be true.
 func (k *known) condition(c Condition) (Condition, outcome) {
 	var left []Condition
 	own := c
@@ -195,7 +195,7 @@ func (k *known) actions(actions []Action) ([]Action, *known) {
 	return left, k
 }
 
-// made returns the text that an action writes, if it is the same for every item. The action then sets it.
+// made returns the text that an action writes, if it is the same for every item.
 func (k *known) made(a *Action) (text string, constant bool) {
 	if a.Kind == actionTransform {
 		was, ok := k.field(a.Field)
@@ -225,7 +225,7 @@ func (k *known) made(a *Action) (text string, constant bool) {
 	return text, true
 }
 
-// join is what is known of items for which either is known.
+// join returns what both have in common: what is known of all items of two sets.
 func join(a, b *known) *known {
 	if a == nil || b == nil {
 		if a == nil {

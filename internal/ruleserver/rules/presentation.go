@@ -9,17 +9,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxSortKeys bounds the fields that a result is sorted by.
+// maxSortKeys bounds the number of sort keys.
 const maxSortKeys = 16
 
-// Presentation is how the submitter wants its result to be presented (the thesis, 3.1).
+// Presentation is how the result is sorted and filtered (the thesis, 3.1).
 type Presentation struct {
-	Sort   []SortKey `json:"sort_by"` // the first key first; items that are equal in all keep their order
-	Search string    `json:"search"`  // only items with a field that contains it, in upper or lower case
-	Omit   []string  `json:"omit"`    // fields that the result lacks
+	Sort   []SortKey `json:"sort_by"` // the most significant key first; the sort is stable
+	Search string    `json:"search"`  // keep only items with a field that contains this text, case-insensitive
+	Omit   []string  `json:"omit"`    // fields to remove from the result
 }
 
-// SortKey is a field to sort by. Numbers go before other texts and are compared as numbers.
+// SortKey is a field to sort by. Numbers come before other texts and are compared numerically.
 type SortKey struct {
 	Field      string `json:"field"`
 	Descending bool   `json:"descending"`
@@ -42,7 +42,7 @@ func (k *SortKey) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Present returns the feed as the submitter wants to see it. It does not change f.
+// Present applies the presentation to a feed. It does not change f.
 func (p Presentation) Present(f *Feed) *Feed {
 	if len(p.Sort)+len(p.Omit) == 0 && p.Search == "" {
 		return f
@@ -70,7 +70,7 @@ func (p Presentation) Present(f *Feed) *Feed {
 
 func (p Presentation) sorted(f *Feed) []row {
 	items := slices.Clone(f.items)
-	for _, key := range slices.Backward(p.Sort) { // the first key decides, so it is the last to sort
+	for _, key := range slices.Backward(p.Sort) { // stable sorts: the most significant key is the last
 		at := slices.Index(f.columns, key.Field)
 		if at < 0 {
 			continue
@@ -99,7 +99,7 @@ func compareTexts(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// dropOmitted removes the actions that only change fields which the result lacks and nothing reads: the
+// dropOmitted removes the actions that only change omitted fields that nothing reads: the
 // other half of the optimisation phase of the thesis (3.3).
 func (p Presentation) dropOmitted(operators Operators) (_ Operators, saved int) {
 	if len(p.Omit) == 0 {
@@ -113,7 +113,7 @@ func (p Presentation) dropOmitted(operators Operators) (_ Operators, saved int) 
 		delete(unread, key.Field)
 	}
 	kept := slices.Clone(operators)
-	for i := len(kept) - 1; i >= 0; i-- { // backwards: what reads a field stands after what writes it
+	for i := len(kept) - 1; i >= 0; i-- { // backwards, because readers of a field come after its writers
 		o := &kept[i]
 		o.Actions, o.Otherwise = dropUnread(o.Actions, unread), dropUnread(o.Otherwise, unread)
 		if len(o.Actions)+len(o.Otherwise) == 0 {
@@ -128,7 +128,7 @@ func (p Presentation) dropOmitted(operators Operators) (_ Operators, saved int) 
 	return kept, saved
 }
 
-// dropUnread removes the actions on unread fields, and takes those that the others read out of unread.
+// dropUnread removes the actions on unread fields, and removes from unread the fields that the other actions read.
 func dropUnread(actions []Action, unread map[string]bool) (kept []Action) {
 	for _, a := range slices.Backward(actions) {
 		if unread[a.Field] {
@@ -143,7 +143,7 @@ func dropUnread(actions []Action, unread map[string]bool) (kept []Action) {
 	return kept
 }
 
-// Digest is equal for presentations that show the same.
+// Digest is a hash that is equal for presentations with the same effect.
 func (p Presentation) Digest() string {
 	text, err := json.Marshal(p)
 	if err != nil {
