@@ -44,7 +44,7 @@ func TestProblems(t *testing.T) {
 		{"/v1/jobs", `{"project_id": 1}`, "Content-Encoding: gzip", 415, "body-encoded", "send it unencoded"},
 		{"/v1/jobs", `{"project_id": 1}`, costHeader + ": fetch=much", 400, "malformed-cost", `X-Cost: cost: fetch: want`},
 		{"/v1/jobs", `{"project_id": 7}`, "", 404, "unknown-project", "there is no feed 7.csv"},
-		{"/v1/jobs", `{"project_id": "broken"}`, "", 500, "feed-unreadable", `feed broken.csv: line 1: column 2 is named \"id\"`},
+		{"/v1/jobs", `{"project_id": "broken"}`, "", 500, "feed-unreadable", `feed broken.csv: line 1: column 2 has the name \"id\"`},
 		{"/v1/jobs", `{"project_id": "large"}`, "", 500, "feed-unreadable", "feed large.csv: larger than 500 bytes"},
 		{"/v1/jobs", grow, "", 422, "result-too-large", "more than 500 bytes"},
 	} {
