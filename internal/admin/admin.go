@@ -1,7 +1,7 @@
-// Package admin is the port for operators: a page, and what it shows as JSON; metrics,
-// health, and which upstream a job would go to. No request submits anything, and none
-// changes anything, except that where it is allowed an upstream can be drained by hand and
-// the configuration be read again.
+// Package admin is the admin port: a page for operators and its data as JSON, metrics,
+// health, and an explanation of where a job would go. Requests cannot submit jobs. If
+// it is permitted, they can drain an upstream and reload the configuration; nothing else
+// changes anything.
 package admin
 
 import (
@@ -25,33 +25,33 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is what the admin port serves. All is required.
+// Config is what the admin port serves. All fields are required.
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Now, Points, About and Events are what the page shows.
+	// Now, Points, About and Events return the page's data.
 	Now    func() Now
 	Points func() []quality.Point
 	About  func() About
 	Events func() []logging.Event
-	// Describe reads the body of a job; length is the declared one, or -1. A body over the limit is
-	// intake.ErrTooLarge, one for which the memory budget has no room is intake.ErrNoRoom.
+	// Describe reads the body of a job; length is the declared length, or -1. It returns intake.ErrTooLarge for a
+	// body over the limit, and intake.ErrNoRoom if the memory budget is exhausted.
 	Describe func(body io.Reader, length int64) (intake.Facts, error)
 	// Explain ranks the upstreams for a job.
 	Explain func(pool.Request) ([]pool.Ranked, error)
-	// Drain keeps new jobs from an upstream, or ends that. known is false for an
-	// address that is no upstream's.
+	// Drain drains an upstream, or ends the drain. known is false if no upstream has the
+	// address.
 	Drain func(address string, on bool) (known bool)
-	// Reload reads the configuration again, and returns the keys whose changes wait for a
+	// Reload reloads the configuration, and returns the keys whose changes need a
 	// restart.
 	Reload func() (waiting []string, err error)
-	// Write allows Drain and Reload, and opens /debug/pprof.
+	// Write reports whether Drain, Reload and /debug/pprof are permitted.
 	Write func() bool
-	// BrowserCheck wraps a handler in one that refuses requests of other sites' pages.
+	// BrowserCheck wraps a handler in one that refuses requests from pages of other sites.
 	BrowserCheck func(http.Handler) http.Handler
-	// TokenFile returns the path of the token that a request must show, but for /healthz and
+	// TokenFile returns the path of the token that requests need, except those for /healthz and
 	// /readyz: as a bearer token, or as the password of Basic authentication, which
-	// browsers ask for. Without a path, everyone is let in.
+	// browsers support. Without a path, there is no authentication.
 	TokenFile func() string
 }
 
@@ -80,17 +80,17 @@ func New(cfg Config) http.Handler {
 				http.NotFound(w, r)
 				return
 			}
-			bound(w, time.Time{}, time.Time{}) // a profile takes as long as it is told to
+			bound(w, time.Time{}, time.Time{}) // a profile takes as long as its parameter says
 			h(w, r)
 		})
 	}
 	return inTime(ownOrigin(cfg.BrowserCheck(authorized(cfg.TokenFile, mux))))
 }
 
-// How long a request may take to come, and its response to be read.
+// Timeouts of receiving a request and of sending its response.
 const readTime, writeTime = 30 * time.Second, time.Minute
 
-// inTime ends the connections of those who take longer: a few would keep probes and scrapers out.
+// inTime ends slower connections: a few of them could keep probes and scrapers out.
 func inTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now()
@@ -99,22 +99,23 @@ func inTime(next http.Handler) http.Handler {
 	})
 }
 
-// bound sets deadlines of a connection, up to the end of its request; zero is none. A test's has none.
+// bound sets the deadlines of a connection until the end of its request; zero is none. It does nothing for a recorder in
+// tests.
 func bound(w http.ResponseWriter, read, write time.Time) {
 	connection := http.NewResponseController(w)
 	_ = connection.SetReadDeadline(read)
 	_ = connection.SetWriteDeadline(write)
 }
 
-// show serves what now returns at the moment.
+// show serves the result of now as JSON.
 func show(now func() any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, now()) }
 }
 
-// maxReasons bounds how many ineligible upstreams readyz explains.
+// maxReasons bounds the number of ineligible upstreams in /readyz.
 const maxReasons = 20
 
-// ready says how many upstreams may be picked, or why the sidecar does not want jobs.
+// ready reports how many upstreams are eligible, or why the sidecar is not ready.
 func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
 	now := cfg.Now()
 	if now.NotReady != "" {
@@ -131,7 +132,7 @@ func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// drain begins a drain by hand, and DELETE ends it.
+// drain starts a drain by hand, or ends it for DELETE.
 func (cfg *Config) drain(w http.ResponseWriter, r *http.Request) {
 	address, on := r.PathValue("address"), r.Method == http.MethodPost
 	switch {
@@ -146,11 +147,11 @@ func (cfg *Config) drain(w http.ResponseWriter, r *http.Request) {
 
 // Reloaded is the reply to a reload.
 type Reloaded struct {
-	// Waiting are the keys whose changes wait for a restart.
+	// Waiting are the keys whose changes need a restart.
 	Waiting []string `json:"waiting_for_restart"`
 }
 
-// reload makes the sidecar read its configuration again.
+// reload reloads the sidecar's configuration.
 func (cfg *Config) reload(w http.ResponseWriter, _ *http.Request) {
 	if !cfg.Write() {
 		refuse(w, http.StatusForbidden, "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too")
@@ -164,9 +165,9 @@ func (cfg *Config) reload(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, Reloaded{append([]string{}, waiting...)})
 }
 
-// ownOrigin lets this port's own page change things: a browser names the page's origin
-// with every request that is no GET. The browser check behind it refuses every origin
-// that is left, and hosts that are not this machine.
+// ownOrigin removes the header Origin from requests of this port's own page, which browsers send with
+// every request except GET. The browser check, which comes next, refuses requests with any
+// other origin, and for hosts that are not this machine.
 func ownOrigin(checked http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if origin := r.Header["Origin"]; len(origin) == 1 && origin[0] == "http://"+r.Host {
@@ -177,20 +178,20 @@ func ownOrigin(checked http.Handler) http.Handler {
 	})
 }
 
-// Pick is where a job would go.
+// Pick is the result of a pick.
 type Pick struct {
 	// Project and Priority are the job's.
 	Project  string `json:"project"`
 	Priority string `json:"priority"`
-	// Upstream is where it would go.
+	// Upstream is the picked upstream.
 	Upstream string `json:"upstream"`
-	// Ranking is what each upstream that may take it would cost, the pick first.
+	// Ranking is the cost at each eligible upstream, the pick first.
 	Ranking []pool.Ranked `json:"ranking"`
 }
 
-// pick says which upstream a job would go to, and why, as the scheduler
-// interface of the thesis does (7.3). The job is in the query, or the body of the request is its
-// body. Nothing is claimed or sent.
+// pick returns the upstream that a job would go to, and why, like the scheduler
+// interface of the thesis (7.3). The job is given by the query, or its body is the body of the
+// request. Nothing is claimed or sent.
 func (cfg *Config) pick(w http.ResponseWriter, r *http.Request) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -232,37 +233,37 @@ func (cfg *Config) pick(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, p)
 }
 
-// refuse says why there is no other reply.
+// refuse responds with an error.
 func refuse(w http.ResponseWriter, status int, why string) {
 	reply(w, status, map[string]string{"error": why})
 }
 
 func reply(w http.ResponseWriter, status int, v any) {
 	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // NaN and infinity have no JSON
+	if err != nil { // JSON has no NaN and no infinity
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // the client may be gone: nothing to do
+	_, _ = w.Write(append(text, '\n')) // it fails if the client has closed the connection
 }
 
 //go:embed page
 var content embed.FS
 
-// policy lets the page load what this port serves, and nothing else. It runs no script
-// and no style that is written into the page.
+// policy permits the page to load only from this port. Inline scripts and styles are
+// forbidden.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// page serves the page and what it loads: / is index.html.
+// page serves the files of the page: / is index.html.
 func page() http.Handler {
-	within, _ := fs.Sub(content, "page") // the name is in order
+	within, _ := fs.Sub(content, "page") // it fails only for invalid names
 	server := http.FileServerFS(within)
-	tag := fmt.Sprintf(`"%x"`, time.Now().UnixNano()) // it changes with the process only
+	tag := fmt.Sprintf(`"%x"`, time.Now().UnixNano()) // the files change only with the process
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") { // a list of files
+		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") { // do not list directories
 			http.NotFound(w, r)
 			return
 		}
@@ -272,7 +273,7 @@ func page() http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-cache") // the browser asks whether it changed
+		h.Set("Cache-Control", "no-cache") // revalidate with the ETag
 		h.Set("ETag", tag)
 		server.ServeHTTP(w, r)
 	})

@@ -8,39 +8,39 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// A landing is kept at most each landingPause: of a busy sidecar's jobs that is an even sample, which a page can show.
+// At most one landing per landingPause is stored: an even sample of a busy sidecar's jobs, which a page can display.
 const (
 	keptLandings = 64
 	keptProjects = 32
 	landingPause = 40 * time.Millisecond
 )
 
-// Landing is a job that ended lately.
+// Landing is a recently ended job.
 type Landing struct {
 	// Number counts the landings since the start of the process.
 	Number uint64 `json:"number"`
 	// Project is the job's; "" is none.
 	Project string `json:"project"`
-	// Upstream is where it ran, and Found says whether it found its data there.
+	// Upstream is where it ran, and Found whether it had a cache hit there.
 	Upstream string `json:"upstream"`
 	Found    bool   `json:"found"`
 	// Seconds is the time from its arrival to its end.
 	Seconds float64 `json:"seconds"`
-	// From is the upstream of the attempt before, and Moved is set if the job was moved from there while it waited;
+	// From is the upstream of the previous attempt. Moved is set if the job was moved from there while it waited;
 	// otherwise it was retried.
 	From  string `json:"from,omitempty"`
 	Moved bool   `json:"moved,omitempty"`
 }
 
-// Holding is a project of the last landings, and the upstreams that have its data.
+// Holding is a project of the last landings, and the upstreams that cache its data.
 type Holding struct {
 	// Project is its identifier.
 	Project string `json:"project"`
-	// Upstreams are the addresses of those that have its data, listed or assumed.
+	// Upstreams are the addresses of the upstreams that cache its data, listed or assumed.
 	Upstreams []string `json:"upstreams"`
 }
 
-// project is one that had a landing lately.
+// project is a project with a recent landing.
 type project struct {
 	name string
 	key  uint64
@@ -50,10 +50,10 @@ type project struct {
 type Landings struct {
 	last     []Landing // the latest last
 	at       time.Time // of the last one
-	projects []project // the one used last is the last
+	projects []project // the most recently used is last
 }
 
-// Ended takes in a job that ended at now.
+// Ended counts a job that ended at now.
 func (l *Landings) Ended(now time.Time, r *record.Job) {
 	found, ok := r.Found()
 	if !ok || now.Sub(l.at) < landingPause {
@@ -68,7 +68,7 @@ func (l *Landings) Ended(now time.Time, r *record.Job) {
 	}
 	l.at, l.last = now, append(l.last, next)
 	l.last = slices.Delete(l.last, 0, max(0, len(l.last)-keptLandings))
-	if r.Facts.Data != nil { // a set or a prompt: the pool knows it by its parts
+	if r.Facts.Data != nil { // a set of projects or a prompt: the pool has only its parts
 		return
 	}
 	p := project{r.Facts.Project, r.Facts.Key}
@@ -79,7 +79,7 @@ func (l *Landings) Ended(now time.Time, r *record.Job) {
 // Last returns the landings, the oldest first.
 func (l *Landings) Last() []Landing { return append([]Landing{}, l.last...) }
 
-// Keys returns the keys of the projects that had landings lately.
+// Keys returns the keys of the projects with recent landings.
 func (l *Landings) Keys() (keys []uint64) {
 	for _, p := range l.projects {
 		keys = append(keys, p.key)
@@ -87,7 +87,7 @@ func (l *Landings) Keys() (keys []uint64) {
 	return keys
 }
 
-// Holdings names the projects: holders are the addresses for each of their keys, as far as they are known.
+// Holdings returns the holdings of these projects: holders has the addresses for each key.
 func (l *Landings) Holdings(holders map[uint64][]string) []Holding {
 	list := []Holding{}
 	for _, p := range l.projects {

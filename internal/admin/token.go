@@ -9,9 +9,9 @@ import (
 	"example.org/pilotfish/internal/files"
 )
 
-// authorized lets requests pass that show the token. Probes need none: what they are
-// told is whether the sidecar lives and wants jobs. A token that cannot be read
-// opens nothing.
+// authorized accepts only requests with the token. Probes need none: they only learn whether
+// the sidecar is alive and ready. If the token cannot be read, all other requests are
+// refused.
 func authorized(file func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := file()
@@ -22,18 +22,18 @@ func authorized(file func() string, next http.Handler) http.Handler {
 		want, err := files.Token(path)
 		switch {
 		case err != nil:
-			http.Error(w, "the admin token cannot be read, so nobody is let in: "+err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, "the admin token cannot be read, so all requests are refused: "+err.Error(), http.StatusServiceUnavailable)
 		case !same(shown(r), want):
 			w.Header().Set("WWW-Authenticate", `Basic realm="pilotfish", charset="UTF-8"`)
 			w.Header().Add("WWW-Authenticate", `Bearer realm="pilotfish"`)
-			http.Error(w, "the admin port wants the token of admin_token_file: as a bearer token, or as a password with any name", http.StatusUnauthorized)
+			http.Error(w, "the admin port needs the token of admin_token_file: as a bearer token, or as a password with any user name", http.StatusUnauthorized)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// shown is the token that a request shows; "" if it shows none.
+// shown returns the token of a request; "" if it has none.
 func shown(r *http.Request) string {
 	if _, password, ok := r.BasicAuth(); ok {
 		return password
@@ -45,7 +45,7 @@ func shown(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// same compares in a time that says nothing of the token, not even its length.
+// same compares in constant time, also for different lengths.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

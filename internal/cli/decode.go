@@ -57,7 +57,7 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 // faults.
 func (d Document) DecodeKey(key string, into any) { d.lay(key, into) }
 
-// place adds the place of its value to a fault, or the place of the innermost section that the file has.
+// place adds the position of its value to a fault, or the position of the innermost section in the file.
 func (d Document) place(f settings.Fault) *Error {
 	for key, flag := range d.Flags {
 		if within(f.Key, key) {
@@ -78,16 +78,16 @@ func related(misfit, key string) bool {
 	return within(misfit, key) || within(key, misfit)
 }
 
-// within reports whether a key is the outer one, or in its section.
+// within reports whether a key is outer or is in its section.
 func within(key, outer string) bool {
 	rest, ok := strings.CutPrefix(key, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// maxMisfits bounds the values of a file that are reported because they do not fit.
+// maxMisfits bounds the reported values of a wrong type.
 const maxMisfits = 100
 
-// lay decodes the value of a key, or with "" the whole document, and returns the values of a wrong type.
+// lay decodes the value of a key, or the whole document for "", and returns the values of a wrong type.
 func (d Document) lay(key string, into any) (misfits []*Error) {
 	node := d.values[key].node
 	if node == nil {
@@ -107,13 +107,13 @@ func (d Document) lay(key string, into any) (misfits []*Error) {
 	return misfits
 }
 
-// Messages of the library for unknown keys and wrong types. They name Go types.
+// The library's messages about unknown keys and wrong types, which name Go types.
 var (
 	oddKey   = regexp.MustCompile(`(?s)^field .* (not found|already set) in type`)
 	oddValue = regexp.MustCompile(`(?s)^cannot construct .* into (\S+)`)
 )
 
-// misfit translates an error of the library into the terms of the file.
+// misfit translates an error of the library to one about the file's keys.
 func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 	at := place{found.Mark.Line, found.Mark.Column}
 	key, text := d.starts[at], found.Message
@@ -144,7 +144,7 @@ func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 	return e
 }
 
-// fits reports whether a text without quotes is a value of a Go type.
+// fits reports whether a text, without its quotes, is a valid value of a Go type.
 func fits(text, typ string) bool {
 	switch typ {
 	case "bool":
@@ -162,13 +162,13 @@ func fits(text, typ string) bool {
 	return false
 }
 
-// plainly names the values of Go types.
+// plainly describes the values of Go types.
 var plainly = map[string]string{
 	"string": "text", "bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on",
 	"float64": "a number", "time.Duration": "a duration with its unit, such as 500ms, 5s or 2m",
 }
 
-// expected names the values of a Go type, or of a section with these keys.
+// expected describes the values of a Go type, or a section with these keys.
 func expected(typ string, keys []string) string {
 	switch {
 	case plainly[typ] != "":
@@ -181,10 +181,10 @@ func expected(typ string, keys []string) string {
 	return "a value"
 }
 
-// variable finds what looks like an environment variable.
+// variable matches a reference to an environment variable.
 var variable = regexp.MustCompile(`\$\{\w+\}`)
 
-// variables returns the values with environment variables, which are not replaced.
+// variables returns faults for values that refer to environment variables, which are not supported.
 func (d Document) variables() (misfits []*Error) {
 	for key, v := range d.values {
 		if v.node == nil || v.node.Kind != yaml.ScalarNode || len(misfits) == maxMisfits {
@@ -199,7 +199,7 @@ func (d Document) variables() (misfits []*Error) {
 	return misfits
 }
 
-// meantBy is what the method Meant of the whole document, if it has one, suggests instead of a key.
+// meantBy returns the suggestion for a key from the method Meant of the document's type, if it has one.
 func meantBy(into any, key string) string {
 	if top, ok := into.(interface{ Meant(key string) string }); ok {
 		return top.Meant(key)
@@ -207,7 +207,7 @@ func meantBy(into any, key string) string {
 	return ""
 }
 
-// unknown is the message for an unknown key, with a suggestion or the known keys.
+// unknown returns the message for an unknown key, with a suggestion or the known keys.
 func unknown(key string, into any) string {
 	if meant := meantBy(into, key); meant != "" {
 		return "unknown key; did you mean " + meant + "?"
@@ -226,7 +226,7 @@ func unknown(key string, into any) string {
 
 var element = regexp.MustCompile(`\[\d+\]`)
 
-// keysWithin are the names of the keys in a section.
+// keysWithin returns the names of the keys in a section.
 func keysWithin(section string, into any) (names []string) {
 	section = strings.TrimPrefix(element.ReplaceAllString(section, "")+".", ".")
 	for _, key := range keysOf(reflect.TypeOf(into), "") {
@@ -237,7 +237,7 @@ func keysWithin(section string, into any) (names []string) {
 	return names
 }
 
-// keysOf are the keys that a type has, and those of the sections and lists in it.
+// keysOf returns the keys of a type, including those of its sections and lists.
 func keysOf(t reflect.Type, prefix string) (all []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

@@ -33,7 +33,7 @@ type Error struct {
 	key string
 }
 
-// Error is file:line:column: text.
+// Error returns file:line:column: text.
 func (e *Error) Error() string {
 	text := e.Text
 	if e.Warning {
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, text)
 }
 
-// Document is a YAML file with the places of its keys and values.
+// Document is a YAML file with the positions of its keys and values.
 type Document struct {
 	// Flags names the flag for each key whose value the command line has set. Faults
 	// of such a value name the flag.
@@ -57,21 +57,21 @@ type Document struct {
 	name   string
 	err    *Error // the text is not one YAML document, or no list of keys and values
 	values map[string]value
-	names  map[place]string // the keys that stand there
-	starts map[place]string // the keys of the values that begin there
+	names  map[place]string // the key whose name is at a position
+	starts map[place]string // the key whose value starts at a position
 }
 
 // value is the value of a key.
 type value struct {
 	node *yaml.Node
-	at   place // for its faults: of a section over several lines, the place of its name
+	at   place // position for messages: of a section over several lines, that of its name
 }
 
 type place struct{ line, column int }
 
 func placeOf(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// Open reads a file of at most MaxFile bytes.
+// Open reads a document from a file of at most MaxFile bytes.
 func Open(path string) (Document, error) {
 	text, err := files.Read(path, MaxFile)
 	if err != nil {
@@ -80,8 +80,8 @@ func Open(path string) (Document, error) {
 	return NewDocument(path, text), nil
 }
 
-// NewDocument parses the text of a file of that name. An empty text, or one of
-// comments only, is a document without keys.
+// NewDocument parses the text of a file of that name. An empty text, or one with
+// only comments, is a document without keys.
 func NewDocument(name string, text []byte) Document {
 	d := Document{name: name, values: map[string]value{"": {at: place{1, 1}}}, names: map[place]string{}, starts: map[place]string{}}
 	loader, err := yaml.NewLoader(bytes.NewReader(directive.ReplaceAll(text, []byte("${1}1"))))
@@ -98,7 +98,7 @@ func NewDocument(name string, text []byte) Document {
 	}
 	switch {
 	case err == nil:
-		d.err = d.fault(placeOf(&second), "the file holds more than one document")
+		d.err = d.fault(placeOf(&second), "the file contains more than one document")
 		return d
 	case !errors.Is(err, io.EOF):
 		d.err = d.syntax(err, text)
@@ -112,11 +112,11 @@ func NewDocument(name string, text []byte) Document {
 	return d
 }
 
-// directive finds the version that a file declares. The library reads 1.2, but accepts only 1.1 as the version.
+// directive matches a declaration of YAML 1.2. The library reads 1.2, but accepts only declarations of 1.1.
 var directive = regexp.MustCompile(`\A((?:\x{FEFF})?(?:[ \t]*(?:#.*)?\r?\n)*%YAML[ \t]+1\.)2\b`)
 
-// index records the places of a key's value and of all values in it. It drops keys with a null value, which
-// keep their defaults. Aliases have the places of their anchors.
+// index records the positions of a key's value and of all values in it. It drops keys with a null value, which
+// keep their defaults. Aliases have the positions of their anchors.
 func (d *Document) index(key string, n *yaml.Node, at place) {
 	d.values[key] = value{n, at}
 	d.starts[placeOf(n)] = key
@@ -151,8 +151,8 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 	}
 }
 
-// Rename gives a key that the file has under an old name its present name, in the same section, and returns a warning. It
-// returns nil where the file does not have the old name, or has both.
+// Rename renames a key with an old name to its present name in the same section, and returns a warning. It
+// returns nil if the file does not have the old name, or has both.
 func (d Document) Rename(old, name string) *Error {
 	was, there := d.values[old]
 	section, _, _ := cutLast(old)
@@ -184,7 +184,7 @@ func cutLast(key string) (section, name string, found bool) {
 	return key[:max(i, 0)], key[i+1:], i >= 0
 }
 
-// fault is one at a place of the file.
+// fault returns a fault at a position of the file.
 func (d Document) fault(at place, text string) *Error {
 	return &Error{File: d.name, Line: at.line, Column: at.column, Text: text}
 }
@@ -196,7 +196,7 @@ func (d Document) syntax(err error, text []byte) *Error {
 		return d.fault(place{1, 1}, "not YAML: "+err.Error())
 	}
 	at := place{found.Mark.Line, found.Mark.Column}
-	if at.line == 0 { // a character that YAML forbids: the library does not say where
+	if at.line == 0 { // a character that YAML forbids: the library does not report its position
 		at = forbidden(text)
 	}
 	lines := bytes.Split(text, []byte("\n"))
@@ -206,10 +206,10 @@ func (d Document) syntax(err error, text []byte) *Error {
 	return d.fault(at, "not YAML: "+strings.TrimPrefix(found.ContextMsg+": ", ": ")+found.Message)
 }
 
-// tabIn finds a tab in the indent of a line.
+// tabIn matches a tab in the indentation of a line.
 var tabIn = regexp.MustCompile(`^ *\t`)
 
-// forbidden finds the first byte that is not UTF-8, or a control character.
+// forbidden returns the position of the first invalid UTF-8 or control character.
 func forbidden(text []byte) place {
 	n := max(0, bytes.IndexFunc(text, func(r rune) bool {
 		return r == utf8.RuneError || r < ' ' && !strings.ContainsRune("\t\r\n", r) || r >= 0x7f && r < 0xa0 && r != 0x85
@@ -219,7 +219,7 @@ func forbidden(text []byte) place {
 	return place{line + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1}
 }
 
-// kind names a value of a file.
+// kind describes a value of the file.
 func kind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

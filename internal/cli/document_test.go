@@ -143,7 +143,7 @@ func TestFaultsOfADocument(t *testing.T) {
 		"runs: &x [*x]":                "F:1:7: runs: expected a section with the keys policy, found a list",
 		"a: 1\nb: \x01":                "F:2:4: not YAML: control characters are not allowed (value: 1)",
 		"a: 1\nb: '\xff'":              "F:2:5: not YAML: invalid leading UTF-8 octet (value: 255)",
-		"name: a\n---\nname: b\n":      "F:2:1: the file holds more than one document",
+		"name: a\n---\nname: b\n":      "F:2:1: the file contains more than one document",
 		"name: a\n---\nname: [\n":      "F:4:1: not YAML: while parsing a flow node: did not find expected node content",
 		"on: 1\nwait: 0s\nattempts: x": "F:1:5: on: expected true or false, found \"1\"\nF:2:7: wait: 0s must be positive\nF:3:11: attempts: expected a whole number, found \"x\"",
 	} {

@@ -28,13 +28,13 @@ type Program struct {
 	Name        string
 	Description string // for --help
 	Version     string // for --version
-	// Do is a pointer to a struct whose fields are commands, or flags and arguments, by the tags of
-	// the library kong. What is run has a method Run(Console) error. A field keeps the value that it
-	// has where neither a default nor the command line gives one.
+	// Do is a pointer to a struct whose fields are commands, or flags and arguments, with the tags of
+	// the library kong. Commands have a method Run(Console) error. The value of a field is its
+	// default, unless a tag or the command line sets another one.
 	Do any
 }
 
-// Errors of commands that are not simply written to standard error with exit code 1.
+// Errors of commands with special handling. Other errors are written to standard error, and the exit code is 1.
 var (
 	// ErrReported: the command has already written what is wrong.
 	ErrReported = errors.New("reported")
@@ -184,7 +184,7 @@ func Plain(text string) string {
 	}, text)
 }
 
-// IsTerminal reports whether a person reads what is written there.
+// IsTerminal reports whether out is a terminal.
 func IsTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {

@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"do", "--end=fault"}, Fault, "done\n", "prog: the disk is full\nprog: so is the ?[2Jspare?\n"},
 		{[]string{"do", "--end=reported"}, Fault, "done\n", ""},
 		{[]string{"do", "--end=interrupted"}, interrupted, "done\n", "prog: interrupted in run 3\n"},
-		{[]string{"do", "--ende=fault"}, Usage, "", "prog: unknown flag --ende, did you mean \"--end\"?\n"},
+		{[]string{"do", "--ende=fault"}, Usage, "", "prog: unknown flag --ende, did you mean \"--end\"?; see prog --help\n"},
 		{[]string{"--version"}, 0, "prog 1.2\n", ""},
 	} {
 		var out, err bytes.Buffer

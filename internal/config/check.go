@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// renamed has the present names of keys that had another one.
+// renamed maps old names of keys to their present names.
 func renamed() map[string]string {
 	return map[string]string{
 		"discovery.keep_last": "discovery.empty_after", "reports.health_path": "reports.health_check_path", "reports.names.read": "reports.names.prefix_cache",
@@ -23,7 +23,7 @@ func renamed() map[string]string {
 	}
 }
 
-// Meant names what to write instead of a key or a value that people try first.
+// Meant returns the correct key for names that people often try first.
 func (c Config) Meant(key string) string {
 	const timeouts = "queue.wait (for an upstream to take the job), retry.first_byte (for its response to begin) or stream.idle (for silence within it)"
 	return map[string]string{
@@ -40,7 +40,7 @@ func (c Config) Meant(key string) string {
 	}[key]
 }
 
-// Check looks for what is wrong with the configuration, and what is unwise.
+// Check adds invalid and unwise values to f.
 func (c *Config) Check(f *settings.Faults) {
 	c.checkPorts(f)
 	if c.Watch != 0 && c.Watch < time.Second {
@@ -104,7 +104,7 @@ func (c *Config) checkPorts(f *settings.Faults) {
 	}
 }
 
-// open says whether other machines can reach an address to listen on.
+// open reports whether other machines can connect to a listening address.
 func open(address string) bool {
 	if _, local := settings.UnixPath(address); local {
 		return false

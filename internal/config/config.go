@@ -1,5 +1,5 @@
-// Package config is what an operator can set. Every key has a default, an
-// unknown key is an error, and every error names file, line and column.
+// Package config is the configuration file. Every key has a default, an
+// unknown key is an error, and every error states file, line and column.
 package config
 
 import (
@@ -24,84 +24,84 @@ import (
 	"example.org/pilotfish/internal/tracing"
 )
 
-// Config is the whole configuration: the sections of the packages that they set
-// up, and those of the program itself.
+// Config is the whole configuration: the settings of the packages, and those of the program
+// itself.
 type Config struct {
-	// Listen is where submitters post jobs: host:port, or unix: and the path of a socket,
-	// which the process's user and group may use.
+	// Listen is the address for jobs: host:port, or unix: and the path of a socket,
+	// which the process's user and group can use.
 	Listen string `yaml:"listen"`
-	// Admin is where operators find metrics, health, and what is known of the upstreams:
-	// host:port, or unix: and a path. Without AdminTokenFile it asks nobody who they are.
+	// Admin is the address of the admin port, with metrics, health and the state of the upstreams:
+	// host:port, or unix: and a path. Without AdminTokenFile it needs no authentication.
 	Admin string `yaml:"admin"`
-	// AdminTokenFile holds the token that requests to that port must show, but for
-	// /healthz and /readyz: as a bearer token, or as a password. It is read for each
-	// request. Empty lets everyone in.
+	// AdminTokenFile is a file with the token that requests to the admin port need, as a bearer token
+	// or as a password. /healthz and /readyz need none. The file is read for each
+	// request. Empty disables authentication.
 	AdminTokenFile string `yaml:"admin_token_file"`
-	// AdminWrite lets anyone who reaches that port drain an upstream by hand and have
-	// this file read again.
+	// AdminWrite allows anyone who can access the admin port to drain an upstream by hand and to
+	// reload this file.
 	AdminWrite bool `yaml:"admin_write"`
-	// Hosts are names that a request's Host header may have besides those of this
-	// machine. "*" allows every name, and web pages with it.
+	// Hosts are accepted values of the Host header besides the names of this
+	// machine. "*" accepts every name, and requests that web pages send.
 	Hosts []string `yaml:"hosts"`
-	// ReusePort lets another process of the same user open the ports too, so that it can
+	// ReusePort allows another process of the same user to open the same ports, so that it can
 	// take over from this one. Leave it off otherwise: a second process that was started by
-	// mistake would take a share of the jobs.
+	// mistake would get a share of the jobs.
 	ReusePort bool `yaml:"-"`
 
-	// Watch is how often this file is looked at. It is read again when it has changed and
-	// two looks agree. 0 never looks; SIGHUP and "pilotfish reload" work all the same.
+	// Watch is how often this file is checked for changes. It is reloaded after a change, once two
+	// checks have found the same content. 0 disables this; SIGHUP and "pilotfish reload" always work.
 	Watch time.Duration `yaml:"watch"`
 
-	// Submitters bounds what all who post jobs may take together.
+	// Submitters limits the resources of all submitters together.
 	Submitters proxy.ServerSettings `yaml:"submitters"`
-	// Discovery says where the upstreams come from.
+	// Discovery is the source of the upstreams.
 	Discovery discovery.Settings `yaml:"discovery"`
-	// UpstreamTLS is how to reach upstreams by TLS: for jobs and for reports.
+	// UpstreamTLS enables TLS to upstreams, for jobs and for reports.
 	// The files are read again when they change. An empty section, {}, trusts the system's
-	// certificates; without the section, upstreams are reached without TLS.
+	// certificates. Without the section, connections to upstreams do not use TLS.
 	UpstreamTLS *settings.TLS `yaml:"upstream_tls"`
-	// Reports says how upstreams are asked about their load and their caches. The text
-	// none in the place of the section asks nobody, for servers that report nothing.
+	// Reports configures how upstreams are polled for their load and their caches. Instead of a section,
+	// the text none disables polling, for servers that report nothing.
 	Reports report.Settings `yaml:"reports"`
-	// Job says where a job's members are in a request, and how large a body may be. A
+	// Job configures where a job's members are in a request, and the maximum size of a body. A
 	// place is a JSON Pointer into the body such as /project_id, or a section with one
 	// of the keys pointer, header and path.
 	Job intake.Settings `yaml:"job"`
-	// Selection names the policy that picks an upstream for each job.
+	// Selection is the policy that picks an upstream for each job.
 	Selection Selection `yaml:"selection"`
-	// Overload names the policy that says what an upstream may still take.
+	// Overload is the policy that limits the jobs for an overloaded upstream.
 	Overload overload.Settings `yaml:"overload"`
-	// Breaker keeps jobs from an upstream that fails again and again.
+	// Breaker keeps jobs away from an upstream that fails repeatedly.
 	Breaker health.Settings `yaml:"breaker"`
 	// Retry bounds the attempts of a job.
 	Retry dispatch.RetrySettings `yaml:"retry"`
 	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
 	Queue dispatch.QueueSettings `yaml:"queue"`
-	// Projects bounds what one project takes of this sidecar.
+	// Projects limits the jobs of one project.
 	Projects dispatch.ProjectSettings `yaml:"projects"`
-	// Mesh lets Envoy ask for an upstream instead of sending jobs through pilotfish
-	// (docs/mesh.md).
+	// Mesh is the port for Envoy, which gets an upstream for each job instead of sending the job
+	// through pilotfish (docs/mesh.md).
 	Mesh mesh.Settings `yaml:"mesh"`
-	// Quality says how submitters are to be served (docs/operate.md).
+	// Quality configures what counts as failed, and the fleet's goals (docs/operate.md).
 	Quality quality.Settings `yaml:"quality"`
 	// Metrics says how many series the metrics have.
 	Metrics metrics.Settings `yaml:"metrics"`
-	// Tracing sends spans of jobs and attempts to a collector of OpenTelemetry.
+	// Tracing sends spans of jobs and attempts to an OpenTelemetry collector.
 	Tracing tracing.Settings `yaml:"tracing"`
-	// Stream bounds the responses.
+	// Stream configures responses.
 	Stream proxy.Settings `yaml:"stream"`
-	// Shutdown bounds the end of the process.
+	// Shutdown configures the end of the process.
 	Shutdown Shutdown `yaml:"shutdown"`
-	// Log says what is logged.
+	// Log configures the log.
 	Log logging.Settings `yaml:"log"`
 }
 
 // Selection is the section "selection".
 type Selection struct {
-	// Policy is one of docs/policies.md.
+	// Policy is the name of a policy in docs/policies.md.
 	Policy string `yaml:"policy"`
-	// Shadow is a second policy, which chooses nothing: metrics and log say where it would
-	// have sent each job. Empty asks none.
+	// Shadow is a second policy for comparison: metrics and log state where it would
+	// have sent each job. Empty is none.
 	Shadow string `yaml:"shadow"`
 	// Heavy says which jobs are heavy. They go to upstreams that discovery marks with for=heavy, or to others while none of
 	// those is eligible. Other jobs never go there, unless every upstream is marked.
@@ -114,7 +114,7 @@ type Shutdown struct {
 	Grace time.Duration `yaml:"grace"`
 }
 
-// Default is the configuration of an empty file.
+// Default returns the configuration of an empty file.
 func Default() Config {
 	return Config{
 		Listen:     "127.0.0.1:8080",
@@ -138,8 +138,8 @@ func Default() Config {
 	}
 }
 
-// Flag is a setting of the command line. It is laid over the file's before the
-// check, so that what it replaces need not be right in the file.
+// Flag is a setting on the command line. It overrides the file's before the
+// check, so that an overridden value in the file need not be valid.
 type Flag struct {
 	Name  string // --listen
 	Key   string // what it sets: listen
@@ -147,7 +147,7 @@ type Flag struct {
 	Set   func(*Config)
 }
 
-// Load reads a configuration file over the defaults, lays flags over it, and
+// Load reads a configuration file over the defaults, applies flags, and
 // checks the result. It returns all faults and warnings in the file's order.
 func Load(path string, flags ...Flag) (Config, []*cli.Error, error) {
 	d, err := cli.Open(path)
@@ -157,7 +157,7 @@ func Load(path string, flags ...Flag) (Config, []*cli.Error, error) {
 	return Parse(d, flags...)
 }
 
-// Parse is Load of a document that was read; the zero Document has no key.
+// Parse is Load for a parsed document; the zero Document has no key.
 func Parse(d cli.Document, flags ...Flag) (Config, []*cli.Error, error) {
 	c := Default()
 	d.Flags = map[string]string{}

@@ -82,8 +82,8 @@ func Write(path string, data []byte) error {
 	return err
 }
 
-// removeAbandoned removes the temporary files of a path that are older than now, which was just created. What cannot be
-// removed does no harm.
+// removeAbandoned removes old temporary files of a path; now was just created. Errors are ignored, because left-over
+// files do no harm.
 func removeAbandoned(path string, now *os.File) {
 	created, err := now.Stat()
 	if err != nil {

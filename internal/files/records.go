@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// records is a connection that carries TLS. It follows the records that are received:
-// crypto/tls does not say whether it holds a part of one.
+// records is a connection under TLS. It tracks the received TLS records, because
+// crypto/tls does not report whether it has only a part of one.
 type records struct {
 	net.Conn
-	head [5]byte // of a record: type, version, and the length of what follows
-	got  int     // bytes of the head
-	left int     // bytes of the record that have not come
+	head [5]byte // header of a record: type, version and length
+	got  int     // received bytes of the header
+	left int     // bytes of the record that are missing
 	eof  bool    // the connection has ended
 }
 
@@ -39,14 +39,14 @@ func (r *records) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// InRecord reports whether the last record that was read has not come whole.
+// InRecord reports whether the last record is incomplete.
 func (r *records) InRecord() bool { return r.got > 0 }
 
-// Truncated reports, after io.EOF from TLS, whether the other side has not announced the end (close_notify). crypto/tls
-// reads no more after the announcement, and accepts an end without it.
+// Truncated reports, after io.EOF from TLS, whether the peer ended the connection without close_notify. crypto/tls
+// accepts that, and reads nothing after a close_notify.
 func (r *records) Truncated() bool { return r.eof }
 
-// SyscallConn is that of the connection below.
+// SyscallConn returns that of the underlying connection.
 func (r *records) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := r.Conn.(syscall.Conn); ok {
 		return sc.SyscallConn()

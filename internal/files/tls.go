@@ -34,21 +34,21 @@ type TLS struct {
 	settings settings.TLS
 	changed  func(error)
 
-	mu     sync.Mutex
-	read   []os.FileInfo // of the files that config was made of
-	config *tls.Config
-	told   string // the failure that was told last
+	mu       sync.Mutex
+	read     []os.FileInfo // of the files of config
+	config   *tls.Config
+	reported string // the last reported error
 }
 
-// NewTLS reads the files for the first time. changed is called when they were read
-// again, with why they could not be used: then those that were read before count,
-// and a failure is told once.
+// NewTLS reads the files. changed is called after a later change of the files: with nil if they are used
+// from then on, or with an error if the previous configuration stays in use. The same error is reported
+// once.
 func NewTLS(s settings.TLS, changed func(error)) (*TLS, error) {
 	t := &TLS{settings: s, changed: changed}
 	return t, t.load()
 }
 
-// load reads the files if they have changed. A job that needs a new connection waits for it.
+// load reads the files if they have changed. New connections wait for it.
 func (t *TLS) load() error {
 	now := stats(t.settings)
 	if t.config != nil && slices.EqualFunc(t.read, now, unchanged) {
@@ -120,11 +120,11 @@ func (t *TLS) current() *tls.Config {
 	defer t.mu.Unlock()
 	before := t.config
 	switch err := t.load(); {
-	case err != nil && t.told != err.Error():
-		t.told = err.Error()
+	case err != nil && t.reported != err.Error():
+		t.reported = err.Error()
 		t.changed(err)
 	case t.config != before:
-		t.told = ""
+		t.reported = ""
 		t.changed(nil)
 	}
 	return t.config
@@ -133,11 +133,11 @@ func (t *TLS) current() *tls.Config {
 // CheckTLS reads the files of the settings, and adds errors in settings and files to f.
 func CheckTLS(s settings.TLS, f *settings.Faults) { read(s, f).config(s, f) }
 
-// stats are those of the files that are set; nil where one is not there.
+// stats returns the FileInfo of the configured files; nil for a missing one.
 func stats(s settings.TLS) (all []os.FileInfo) {
 	for _, path := range []string{s.CAFile, s.CertFile, s.KeyFile} {
 		if path != "" {
-			info, _ := os.Stat(path) // who reads the file says what is wrong
+			info, _ := os.Stat(path) // reading the file will report the error
 			all = append(all, info)
 		}
 	}
@@ -148,7 +148,7 @@ func unchanged(a, b os.FileInfo) bool {
 	return a != nil && b != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// texts are what the files of settings hold; nil where there is none.
+// texts are the contents of the configured files; nil for none.
 type texts struct{ ca, cert, key []byte }
 
 func read(s settings.TLS, f *settings.Faults) (t texts) {
@@ -167,16 +167,16 @@ func read(s settings.TLS, f *settings.Faults) (t texts) {
 	return t
 }
 
-// config is made of the texts.
+// config makes a TLS configuration of the texts.
 func (t texts) config(s settings.TLS, f *settings.Faults) *tls.Config {
 	if (s.CertFile == "") != (s.KeyFile == "") {
-		f.Add("", "cert_file and key_file need each other")
+		f.Add("", "cert_file and key_file must be set together")
 	}
 	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if t.ca != nil {
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(t.ca) {
-			f.Add("ca_file", "%s holds no certificate in PEM form", s.CAFile)
+			f.Add("ca_file", "%s contains no PEM certificate", s.CAFile)
 		}
 	}
 	if t.cert != nil && t.key != nil {

@@ -214,7 +214,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for fault, s := range map[string]settings.TLS{
 		"no such file or directory":   {CAFile: empty + "x"},
-		"holds no certificate":        {CAFile: empty},
+		"contains no PEM certificate": {CAFile: empty},
 		"is not a regular file":       {CAFile: filepath.Dir(empty)},
 		"failed to find any PEM data": {CertFile: empty, KeyFile: empty},
 		"private key does not match":  {CertFile: c.settings.CAFile, KeyFile: c.settings.KeyFile},

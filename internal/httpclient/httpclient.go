@@ -1,6 +1,6 @@
-// Package httpclient makes the HTTP clients of pilotfish. They send a request only to the server that it is meant for:
-// a redirect to another host, port or scheme could make a sidecar reach what only the sidecar can reach, or give its
-// credentials away.
+// Package httpclient has the HTTP clients of pilotfish. They do not follow redirects to another server:
+// such a redirect could make the sidecar access a server that only it can reach, or send its
+// credentials to another server.
 package httpclient
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxRedirects bounds how many redirects one request follows.
+// maxRedirects bounds the number of redirects of one request.
 const maxRedirects = 5
 
 // New returns a client that follows a redirect of a GET or HEAD within its server. Any other redirect is returned as the
@@ -37,7 +37,7 @@ func Proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// origin is what identifies a server: scheme, host and port.
+// origin returns scheme, host and port, which identify a server.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

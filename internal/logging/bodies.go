@@ -12,18 +12,18 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// bodiesName is the file in the folder of log.bodies, and maxBodies bounds the bytes of bodies that wait to be written.
+// bodiesName is the file in the folder log.bodies, and maxBodies bounds the bodies in memory, in bytes.
 const (
 	bodiesName = "bodies.jsonl"
 	maxBodies  = 16 << 20
 )
 
-// Bodies writes the bodies of jobs into a file, which only its owner can read, so that they can be
-// sent again. No job waits for it: bodies that find no room are lost, and a line counts them.
+// Bodies records the bodies of jobs in a file, which only its owner can read, for a later
+// replay. No job waits for it: bodies that do not fit into its buffer are dropped, and a line counts them.
 type Bodies struct{ lines *writer }
 
-// NewBodies returns what writes into a folder until the file has as many bytes as the settings allow; nil if they name no
-// folder. failed is called once, if bodies are no longer written.
+// NewBodies returns a recorder, or nil if the settings have no folder. failed is called once, if recording stops because
+// of an error or because the file has reached its maximum size.
 func NewBodies(set Settings, failed func(error)) *Bodies {
 	if set.Bodies == "" {
 		return nil
@@ -32,7 +32,7 @@ func NewBodies(set Settings, failed func(error)) *Bodies {
 	return &Bodies{&writer{to: file, limit: maxBodies, note: func(lost int) []byte { return fmt.Appendf(nil, `{"lost":%d}`+"\n", lost) }}}
 }
 
-// Body is a line of the file: what it takes to send a job again. It has no other headers, which can have secrets.
+// Body is a line of the file: what is needed to send a job again. Other headers are left out, because they can contain secrets.
 type Body struct {
 	ID       string    `json:"id"`
 	Arrived  time.Time `json:"arrived"`
@@ -43,15 +43,15 @@ type Body struct {
 	Body     []byte    `json:"body"`               // as base64
 }
 
-// Record writes a job's body.
+// Record records a job's body.
 func (b *Bodies) Record(r *record.Job, h http.Header, body []byte) {
 	line, err := json.Marshal(Body{r.ID, r.Arrived, r.Method, r.Path, h.Get("Content-Type"), h.Get("Content-Encoding"), body})
-	if err == nil { // it is made of texts
-		_, _ = b.lines.Write(append(line, '\n')) // it does not fail
+	if err == nil { // always: all fields are texts
+		_, _ = b.lines.Write(append(line, '\n')) // it never fails
 	}
 }
 
-// Sync waits for bodies to be written, for a short time.
+// Sync waits a short time for bodies to be written.
 func (b *Bodies) Sync() error {
 	if b == nil {
 		return nil
@@ -59,8 +59,8 @@ func (b *Bodies) Sync() error {
 	return b.lines.Sync()
 }
 
-// bodiesFile is a file that does not grow beyond its limit. It is opened at the first write. After a fault, and when it
-// is full, it takes everything and writes nothing.
+// bodiesFile is a file with a maximum size. It is opened at the first write. After an error, and when it
+// is full, it discards everything.
 type bodiesFile struct {
 	path   string
 	limit  int64

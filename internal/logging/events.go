@@ -9,13 +9,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// keptEvents bounds the events that are kept, and namedUpstreams the addresses that one names.
+// keptEvents bounds the number of stored events, and namedUpstreams the number of addresses in an event.
 const (
 	keptEvents     = 100
 	namedUpstreams = 5
 )
 
-// Event is a line of the log that is not about one job: an upstream joined, its breaker opened, the configuration was
+// Event is a log line that is not about a job: an upstream joined, its breaker opened, the configuration was
 // reloaded.
 type Event struct {
 	// At is when it was last logged, and Times how often in a row.
@@ -23,22 +23,22 @@ type Event struct {
 	Times int       `json:"times"`
 	// Level is info, warn or error.
 	Level string `json:"level"`
-	// Text is the line's message, and Cause why, where the line names it.
+	// Text is the line's message, and Cause its reason, if it has one.
 	Text  string `json:"text"`
 	Cause string `json:"cause,omitempty"`
-	// Upstreams are the addresses that it is about, and MoreUpstreams how many more there are.
+	// Upstreams are the addresses of the upstreams concerned, and MoreUpstreams the number of further ones.
 	Upstreams     []string `json:"upstreams,omitempty"`
 	MoreUpstreams int      `json:"more_upstreams,omitempty"`
 }
 
-// Events keeps the last lines of a log, whatever its level.
+// Events stores the last events, independent of the log's level.
 type Events struct {
 	mu   sync.Mutex
 	last []Event // the latest last
 	n    int     // all there were
 }
 
-// Last returns the events, the latest first, and how many there were since the start.
+// Last returns the last events, the latest first, and the number of events since the start.
 func (e *Events) Last() (events []Event, all int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (e *Events) Last() (events []Event, all int) {
 	return events, e.n
 }
 
-// note keeps an event. One that repeats the event before counts there.
+// note stores an event. A repetition of the last event increments its count.
 func (e *Events) note(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

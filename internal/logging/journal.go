@@ -59,7 +59,7 @@ func (j *Journal) Look(states []pool.State) {
 	turn(j.log, &j.panic, pool.Panic(states), quality.Panic, "the panic is over")
 }
 
-// tell logs the changes of one upstream; while it is down, only that.
+// log logs the changes of one upstream; while it is down, only that.
 func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	turn(log, &c.down, !s.DownSince.IsZero(), "the upstream is down: jobs go elsewhere", "the upstream is up again", zap.String("cause", s.Down()))
 	if c.down {

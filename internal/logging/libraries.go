@@ -12,8 +12,8 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// CaptureLibraries sends what libraries log by the standard library's log and slog to this log, as JSON. They would
-// write lines of other forms to standard error, which log collectors drop or misread.
+// CaptureLibraries redirects what libraries log with the packages log and slog to this log, as JSON. Lines in other
+// formats on standard error would be dropped or misread by log collectors.
 func (l *Log) CaptureLibraries() {
 	slog.SetLogLoggerLevel(slog.LevelWarn) // package log has no levels
 	slog.SetDefault(slog.New(handler{log: l.Quiet}))

@@ -77,7 +77,7 @@ func New(w io.Writer, level string) (*Log, error) {
 	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	encoder := zapcore.NewJSONEncoder(enc)
 	lines := &writer{to: w, note: func(lost int) []byte {
-		line, _ := encoder.EncodeEntry(zapcore.Entry{ // of a text and a number, it does not fail
+		line, _ := encoder.EncodeEntry(zapcore.Entry{ // it never fails for a text and a number
 			Level: zap.WarnLevel, Time: time.Now(), Message: "log lines are missing here: they could not be written in time",
 		}, []zap.Field{zap.Int("lines", lost)})
 		defer line.Free()
@@ -99,7 +99,7 @@ func New(w io.Writer, level string) (*Log, error) {
 // Lost returns the number of lines that were dropped because earlier ones could not be written in time.
 func (l *Log) Lost() uint64 { return l.lines.lost.Load() }
 
-// Job writes the line of a job that has ended, if the settings select it.
+// Job writes the line of an ended job, if the settings select it.
 func (l *Log) Job(set Settings, r *record.Job) {
 	if !l.chosen(set, r.Failed()) {
 		return
@@ -112,9 +112,9 @@ func (l *Log) Job(set Settings, r *record.Job) {
 		return
 	}
 	entry := zapcore.Entry{Level: level, Time: r.Ended(), Message: "job"}
-	line, _ := l.encoder.EncodeEntry(entry, []zap.Field{zap.Inline(r)}) // a job's members do not fail
+	line, _ := l.encoder.EncodeEntry(entry, []zap.Field{zap.Inline(r)}) // it never fails for a job's fields
 	defer line.Free()
-	_, _ = l.lines.Write(line.Bytes()) // it does not fail either
+	_, _ = l.lines.Write(line.Bytes()) // it never fails
 }
 
 // chosen counts a job and reports whether it is logged. The sampled ones of the jobs that did not fail are evenly spaced.

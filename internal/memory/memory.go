@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Rest is the assumed memory of the process without the bodies of jobs, in bytes: connections, jobs,
+// Rest is the assumed memory of the process besides the bodies of jobs, in bytes: connections, jobs,
 // state of upstreams, garbage.
 const Rest = 256 << 20
 
-// The collector's aim. Jobs leave a few KiB of garbage each, and little that lives: with
+// Settings of the garbage collector. A job makes a few KiB of garbage and little live memory: with
 // Go's default, a heap of 4 MiB is collected 30 times a second, which takes a tenth of the
-// processor time. Here garbage may be half of what lives and half of the ballast.
+// CPU time. With these settings, garbage can be half of the live memory and half of the ballast.
 const (
 	collectPercent = 50
 	ballastBytes   = 32 << 20
@@ -27,11 +27,11 @@ type Memory struct {
 	// cgroup or of the machine, whichever is less. If neither is known, it is practically unlimited.
 	Limit int64
 
-	ballast []byte // counts as live, and is never touched: the system gives no memory for it
+	ballast []byte // counts as live memory for the collector; it is never written, so it uses no physical memory
 }
 
-// New reads the limit and sets the collector's aim. GOGC in the environment takes
-// precedence over the aim.
+// New reads the limit and configures the garbage collector, unless GOGC is set in the
+// environment.
 func New() *Memory {
 	m := &Memory{Limit: systemLimit(os.DirFS("/")) / 10 * 9}
 	if os.Getenv("GOMEMLIMIT") != "" {
@@ -48,14 +48,14 @@ func New() *Memory {
 // less, but at least a third of the wanted bytes.
 func (m *Memory) Bodies(wanted int64) int64 { return min(wanted, max(m.Limit-Rest, m.Limit/3)) }
 
-// Bound has the collector keep the process within the limit, and within what bodies and
-// the rest may take.
+// Bound sets the collector's soft limit: the smaller of the limit and the sum of bodies and
+// Rest.
 func (m *Memory) Bound(bodies int64) {
 	debug.SetMemoryLimit(min(m.Limit, bodies+Rest) + int64(len(m.ballast)))
 }
 
-// What a burst has left behind goes back to the system: the runtime alone takes minutes. Where
-// the process has little, that is not worth a collection.
+// Memory is returned to the system after a burst, which the runtime alone would do only after minutes. If
+// the process has little memory, that is not worth a collection.
 const (
 	giveBackInterval = 30 * time.Second
 	little           = 64 << 20

@@ -45,8 +45,8 @@ func (p adminPort) ask(method, path string, body []byte, into any) error {
 	return nil
 }
 
-// read sends a request to the admin port and returns the reply; Ctrl-C ends that. The path is
-// escaped, and may have a query.
+// read sends a request to the admin port and returns the response; Ctrl-C aborts it. The path must be
+// escaped, and can have a query.
 func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	ctx, stop := cli.Context()
 	defer stop()
@@ -61,7 +61,7 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}
 	}
-	client := httpclient.New(transport) // the token is for this port alone
+	client := httpclient.New(transport) // it does not send the token to another server
 	client.Timeout = 10 * time.Second
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, bytes.NewReader(body))
 	if err != nil {
@@ -77,7 +77,7 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	response, err := client.Do(r)
 	if err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
-			err = cause // it repeats the URL
+			err = cause // without the URL
 		}
 		return nil, fmt.Errorf("no sidecar replies at %s: %w; name its admin port with --admin", p.Admin, err)
 	}
@@ -103,5 +103,5 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// short writes a number with three digits.
+// short formats a number with three digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

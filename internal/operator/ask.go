@@ -14,15 +14,15 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Explain says where a job would go, and why. Nothing is sent.
+// Explain shows where a job would go, and why. Nothing is sent.
 type Explain struct {
 	adminPort
 	Project  string `placeholder:"ID" help:"The job's project; none by default."`
-	Body     []byte `type:"filecontent" placeholder:"FILE" help:"A file with the job's body, which tells project and priority; - is standard input."`
+	Body     []byte `type:"filecontent" placeholder:"FILE" help:"A file with the job's body, which contains project and priority; - is standard input."`
 	Priority string `default:"low" enum:"low,high" placeholder:"PRIORITY" help:"Its priority: low or high."`
 }
 
-// Run asks for the costs of all upstreams, and shows them.
+// Run queries the costs of all upstreams, and prints them.
 func (c *Explain) Run(s cli.Console) error {
 	var pick admin.Pick
 	method, query := http.MethodGet, "?"+url.Values{"project": {c.Project}, "priority": {c.Priority}}.Encode()
@@ -58,16 +58,16 @@ func (c *Explain) Run(s cli.Console) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Out, "\nCosts are in seconds; docs/policies.md says what they are made of. The pick costs the least,"+
-		"\nor is drawn at random from those that have the data and cost nearly as little.")
+	fmt.Fprintln(s.Out, "\nCosts are in seconds; docs/policies.md explains them. The pick has the lowest cost,"+
+		"\nor is drawn at random from the upstreams with the data and almost the same cost.")
 	if shadow != "" {
 		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", cli.Plain(shadow))
 	}
 	return c.leftOut(s, pick.Ranking)
 }
 
-// leftOut lists the upstreams that are not ranked, and what keeps each from it. Where all have something
-// against them, the job may go there nevertheless.
+// leftOut lists the upstreams that are not ranked, with the reasons. If all upstreams are ineligible, the job can
+// still go to one of them.
 func (c *Explain) leftOut(s cli.Console, ranked []pool.Ranked) error {
 	var all admin.Now
 	if err := c.ask(http.MethodGet, "/api/upstreams", nil, &all); err != nil {
@@ -87,10 +87,10 @@ func (c *Explain) leftOut(s cli.Console, ranked []pool.Ranked) error {
 	return nil
 }
 
-// Reload makes a sidecar read its configuration again.
+// Reload reloads a sidecar's configuration.
 type Reload struct{ adminPort }
 
-// Run says what came of it.
+// Run prints the result.
 func (c *Reload) Run(s cli.Console) error {
 	var done admin.Reloaded
 	if err := c.ask(http.MethodPost, "/-/reload", nil, &done); err != nil {
@@ -103,14 +103,14 @@ func (c *Reload) Run(s cli.Console) error {
 	return nil
 }
 
-// Drain keeps new jobs of a sidecar away from an upstream, or ends that.
+// Drain drains an upstream at a sidecar, or ends the drain.
 type Drain struct {
 	adminPort
-	Upstream string `arg:"" help:"HOST:PORT of the upstream, as top shows it."`
+	Upstream string `arg:"" help:"HOST:PORT of the upstream, as in the output of top."`
 	End      bool   `kong:"-"`
 }
 
-// Run needs a sidecar with admin_write: true.
+// Run drains the upstream; the sidecar must have admin_write: true.
 func (c *Drain) Run(s cli.Console) error {
 	method, now := http.MethodPost, "gets no new jobs from this sidecar"
 	if c.End {
@@ -126,10 +126,10 @@ func (c *Drain) Run(s cli.Console) error {
 // Probe is a probe for images without a shell.
 type Probe struct {
 	adminPort
-	Live bool `help:"Ask whether it lives (/healthz), not whether it wants jobs (/readyz)."`
+	Live bool `help:"Check liveness (/healthz) instead of readiness (/readyz)."`
 }
 
-// Run says how the sidecar is, and fails if that is not well.
+// Run prints the state of the sidecar, and fails if the check fails.
 func (c *Probe) Run(s cli.Console) error {
 	path := "/readyz"
 	if c.Live {

@@ -119,8 +119,8 @@ it will probably hold a core for 2.5 s; learned from: length_key
   2.12     0      2      0.123     0     0    none    0 %       a:1
      –     –      –          –     –     1    none    0 %   c?[2J:1
 
-Costs are in seconds; docs/policies.md says what they are made of. The pick costs the least,
-or is drawn at random from those that have the data and cost nearly as little.
+Costs are in seconds; docs/policies.md explains them. The pick has the lowest cost,
+or is drawn at random from the upstreams with the data and almost the same cost.
 The shadow policy would take c?[2J:1.
 left out: d:1: suspect: it owes 3 answers
 left out: e:1: breaker open

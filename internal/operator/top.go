@@ -18,14 +18,14 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-// Top shows how the upstreams of a sidecar serve its jobs.
+// Top shows a sidecar's upstreams and its quality of service.
 type Top struct {
 	adminPort
-	Every time.Duration `default:"2s" help:"How often a terminal is drawn anew."`
-	Rows  int           `default:"40" placeholder:"N" help:"How many upstreams are shown: first those that are not eligible or at which attempts fail, then the busiest."`
+	Every time.Duration `default:"2s" help:"Refresh interval on a terminal."`
+	Rows  int           `default:"40" placeholder:"N" help:"Maximum number of upstreams: first those that are not eligible or at which attempts fail, then the busiest."`
 }
 
-// Run shows the fleet's table: once, or on a terminal again and again until Ctrl-C.
+// Run prints the table once, or repeatedly until Ctrl-C on a terminal.
 func (c *Top) Run(s cli.Console) error {
 	if c.Every < 100*time.Millisecond || c.Rows < 1 {
 		return errors.New("--every must be at least 100ms, and --rows at least 1")
@@ -40,12 +40,12 @@ func (c *Top) Run(s cli.Console) error {
 	}
 	ctx, stop := cli.Context()
 	defer stop()
-	for ctx.Err() == nil { // Ctrl-C is how it ends
+	for ctx.Err() == nil { // until Ctrl-C
 		text, err := c.draw()
 		if err != nil {
 			text = cli.Plain(err.Error()) + "\n"
 		}
-		// Home, each line to its end, and all below.
+		// Cursor to the top; clear the rest of each line, and everything below.
 		fmt.Fprint(s.Out, "\x1b[H"+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
 		select {
 		case <-ctx.Done():
@@ -55,7 +55,7 @@ func (c *Top) Run(s cli.Console) error {
 	return nil
 }
 
-// draw asks the sidecar, and writes what it says.
+// draw queries the sidecar, and returns the table.
 func (c *Top) draw() (string, error) {
 	var now admin.Now
 	if err := c.ask(http.MethodGet, "/api/now", nil, &now); err != nil {
@@ -70,10 +70,10 @@ func (c *Top) draw() (string, error) {
 	return out.String(), nil
 }
 
-// screen is how many columns a line may have.
+// screen is the width of a line in columns.
 const screen = 80
 
-// wrap breaks a line between words where it would exceed the screen. Lines after the first are indented.
+// wrap breaks a line between words at the width of the screen. All lines but the first are indented.
 func wrap(line string, indent int) string {
 	var out strings.Builder
 	column := 0
@@ -141,7 +141,7 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 	fmt.Fprintln(out)
 }
 
-// share is a part of all in percent, rounded down.
+// share formats part/all in percent, rounded down.
 func share(part, all uint64) string {
 	if all == 0 {
 		return "–"
@@ -166,7 +166,7 @@ var columns = []struct {
 	{"first byte", 12, func(u *quality.Upstream) string { return measured(u.Latency, " s") }},
 }
 
-// known is a number of seconds, or a word where it is negative.
+// known formats a number of seconds, or returns otherwise if it is negative.
 func known(seconds float64, otherwise string) string {
 	if seconds < 0 {
 		return otherwise
@@ -174,7 +174,7 @@ func known(seconds float64, otherwise string) string {
 	return short(seconds) + " s"
 }
 
-// measured is a number with its unit, or a word where there is none yet.
+// measured formats a number with its unit; 0 is unknown.
 func measured(x float64, unit string) string {
 	if x == 0 {
 		return "unknown"
@@ -182,8 +182,8 @@ func measured(x float64, unit string) string {
 	return short(x) + unit
 }
 
-// writeUpstreams writes a row for each, and says how many are left out. Those that need somebody to look come first, then
-// the busiest. A status other than eligible, and an upstream's mode, stand below its row.
+// writeUpstreams writes a row for each upstream, up to rows, and the number of omitted ones. Upstreams with problems come
+// first, then the busiest. A status other than eligible and an unsteady mode are written below the row.
 func writeUpstreams(out *strings.Builder, upstreams []quality.Upstream, rows int) {
 	rank := func(u *quality.Upstream) int {
 		switch {

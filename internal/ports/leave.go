@@ -18,9 +18,9 @@ func onSocket(c syscall.RawConn, f func(fd int) error) error {
 	return err
 }
 
-// sharedPort is one process's part of a port. Linux spreads new connections
-// over all parts, and resets those that a part still queues when it is
-// closed. So its owner leaves first, and goes on accepting what is there.
+// sharedPort is one process's listener of a port that several processes share. Linux distributes new
+// connections over all listeners, and resets those that a listener still queues when it is
+// closed. So the process first leaves the group, and then accepts the queued connections.
 type sharedPort struct{ *net.TCPListener }
 
 func (p sharedPort) Leave() error {
@@ -31,16 +31,16 @@ func (p sharedPort) Leave() error {
 	return onSocket(c, steerAway)
 }
 
-// heldPort is a port that another process keeps open. Connections that are
-// not accepted here wait for the process that comes next.
+// heldPort is a port that another process, such as systemd, keeps open. Connections that are
+// not accepted here wait for the next process.
 type heldPort struct {
 	net.Listener
 	closed chan struct{}
 	once   sync.Once
 }
 
-// Accept waits for Close once the port was left: the server would take an
-// error for the end of its connections too.
+// Accept blocks until Close after Leave, because the server would close its connections
+// after an error.
 func (p *heldPort) Accept() (net.Conn, error) {
 	c, err := p.Listener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -18,11 +18,11 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Ports are the listeners of a process; nil until they are open. Mesh stays nil if it
+// Ports are the listeners of a process; nil while they are not open. Mesh stays nil if it
 // is not configured.
 type Ports struct{ Jobs, Admin, Mesh net.Listener }
 
-// Config says where to listen.
+// Config has the addresses to listen on.
 type Config struct {
 	// Jobs, Admin and Mesh are host:port, or unix: and a path. Mesh may be empty.
 	Jobs, Admin, Mesh string
@@ -45,7 +45,7 @@ func Activated() (Ports, error) {
 }
 
 func (p *Ports) take(f *os.File) error {
-	defer f.Close() // the listener has a descriptor of its own
+	defer f.Close() // the listener has its own descriptor
 	l, err := net.FileListener(f)
 	if err != nil {
 		return fmt.Errorf("socket %q: %w", f.Name(), err)
@@ -53,12 +53,12 @@ func (p *Ports) take(f *os.File) error {
 	admin := f.Name() == "admin" || f.Name() != "jobs" && p.Jobs != nil
 	switch {
 	case admin && p.Admin == nil:
-		p.Admin = l // served to the end, so that readiness is seen to fail
+		p.Admin = l // served until the end, so that readiness probes fail instead of timing out
 	case !admin && p.Jobs == nil:
 		p.Jobs = &heldPort{Listener: l, closed: make(chan struct{})}
 	default:
 		_ = l.Close()
-		return fmt.Errorf("socket %q on %s: there is a socket for this purpose already; pilotfish takes one for jobs and one for admin", f.Name(), l.Addr())
+		return fmt.Errorf("socket %q on %s: there is already a socket for this purpose; pilotfish takes one for jobs and one for admin", f.Name(), l.Addr())
 	}
 	return nil
 }
@@ -116,15 +116,15 @@ func Address(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// listen opens a port, or a socket in the file system; flag is what changes its
-// address. A shared one can be opened by several processes of one user.
+// listen opens a TCP port or a Unix socket; flag is the flag or key of its address, for
+// messages. A shared port can be opened by several processes of one user.
 func listen(address, flag string, shared bool) (net.Listener, error) {
 	if path, local := settings.UnixPath(address); local {
 		return listenLocally(path, flag, shared)
 	}
 	var lc net.ListenConfig
 	if shared {
-		lc.SetMultipathTCP(false) // it cannot be steered
+		lc.SetMultipathTCP(false) // steerAway does not work with it
 		lc.Control = func(_, _ string, c syscall.RawConn) error { return onSocket(c, share) }
 	}
 	l, err := lc.Listen(context.Background(), "tcp", address)
@@ -137,12 +137,12 @@ func listen(address, flag string, shared bool) (net.Listener, error) {
 	return l, nil
 }
 
-// socketMode allows the process's user and group to connect.
+// socketMode permits the process's user and group to connect.
 const socketMode = 0o660
 
-// listenLocally opens a socket in the file system. One that a process has left
-// behind makes room; so does one that is still served, if it is shared: its
-// process keeps the connections that it has.
+// listenLocally opens a Unix socket. It replaces a socket that a dead process has left
+// behind, and if it is shared, also one that is still served: its
+// process keeps its connections.
 func listenLocally(path, flag string, shared bool) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close()
@@ -151,13 +151,13 @@ func listenLocally(path, flag string, shared bool) (net.Listener, error) {
 		}
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
-		_ = os.Remove(path) // where that fails, so does what follows
+		_ = os.Remove(path) // if it fails, ListenUnix fails too
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w; choose another path with %s", path, errors.Unwrap(err), flag)
 	}
-	l.SetUnlinkOnClose(!shared) // the path may be the next process's by then
+	l.SetUnlinkOnClose(!shared) // a shared path can belong to the next process by then
 	if err := os.Chmod(path, socketMode); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)

@@ -119,8 +119,8 @@ func TestWhatASocketOfSystemdIsFor(t *testing.T) {
 		{"jobs", "admin", "jobs first, admin second"},
 		{"admin", "jobs", "jobs second, admin first"},
 		{"unknown", "unknown", "jobs first, admin second"},
-		{"jobs", "jobs", "there is a socket for this purpose already"},
-		{"admin", "admin", "there is a socket for this purpose already"},
+		{"jobs", "jobs", "there is already a socket for this purpose"},
+		{"admin", "admin", "there is already a socket for this purpose"},
 	} {
 		var p Ports
 		a, first := handed(t, c.first)

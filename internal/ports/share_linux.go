@@ -11,10 +11,10 @@ func share(fd int) error {
 	return os.NewSyscallError("SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// steerAway sends new connections to the process that opened the port second.
-// Linux numbers the parts of a port in the order in which they were opened,
-// and closes the gap of one that goes, so the process that is replaced is
-// number 0 and its successor 1. Where there is no number 1, nothing changes.
+// steerAway directs new connections to the process that opened the port second.
+// Linux numbers the listeners of a port in the order in which they were opened,
+// and renumbers them when one is closed, so that the old process is
+// number 0 and its successor 1. If there is no number 1, nothing changes.
 func steerAway(fd int) error {
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 1}}
 	return os.NewSyscallError("SO_ATTACH_REUSEPORT_CBPF", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET,

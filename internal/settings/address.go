@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// HostName reports whether a text can be a DNS name.
+// HostName reports whether a text is a valid DNS name.
 func HostName(text string) bool { return text != "" && len(text) <= 253 && plain(text, "._-") }
 
-// plain reports whether a text has letters, digits and these characters only. Addresses end up in URLs, log lines and
-// metric labels, and in files where words are separated by spaces.
+// plain reports whether a text has only letters, digits and these characters. Addresses are used in URLs, log lines,
+// metric labels, and files in which spaces separate words.
 func plain(text, others string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(others, r))
 	})
 }
 
-// Address checks host:port, or unix: and a path, and returns the one form under which an upstream is known: names in
-// lower case, IP addresses and paths in their shortest form. Two addresses are the same if their forms are equal.
+// Address checks host:port, or unix: and a path, and returns the canonical form, which identifies an upstream: names in
+// lower case, IP addresses and paths in their shortest form.
 func Address(address string) (string, error) {
 	if path, local := UnixPath(address); local {
 		if !SocketPath(path) || !plain(path, "/._@+=-") {
-			return "", fmt.Errorf("%s is not unix: and the absolute path of a socket, of letters, digits and /.-_@+=", Quote(address))
+			return "", fmt.Errorf("%s is not unix: followed by the absolute path of a socket, with only letters, digits and /.-_@+=", Quote(address))
 		}
 		return "unix:" + filepath.Clean(path), nil
 	}
@@ -63,7 +63,7 @@ func JoinAddress(host string, port int) (string, error) {
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" {
-			return "", fmt.Errorf("host %s has a zone, which only its own machine knows", Quote(host))
+			return "", fmt.Errorf("host %s has an IPv6 zone, which is valid only on its own machine", Quote(host))
 		}
 		host = ip.Unmap().String()
 	} else if !HostName(host) {
@@ -72,5 +72,5 @@ func JoinAddress(host string, port int) (string, error) {
 	return net.JoinHostPort(strings.ToLower(host), strconv.Itoa(port)), nil
 }
 
-// Quote is somebody else's text in a message: escaped, and cut when long.
+// Quote prepares a text from outside for a message: quoted, escaped, and truncated.
 func Quote(text string) string { return strconv.Quote(Cut(text, 80)) }

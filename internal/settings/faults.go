@@ -1,14 +1,13 @@
-// Package settings is what every package that an operator or a scenario
-// configures has in common: sizes, and a list of what is wrong.
+// Package settings is shared by all packages with settings in a configuration file or a
+// scenario: sizes, addresses, and the list of faults.
 //
-// The idiom is the same everywhere. A package declares the part that a file
-// sets as a struct with yaml tags, states each default once in a function that
-// returns the struct filled in, and checks it in a method
+// The idiom is the same everywhere. A package declares its settings as a struct with yaml
+// tags, returns the defaults from a function, and checks the values in a method
 //
 //	func (s Settings) Check(f *settings.Faults)
 //
-// that changes nothing. A file is decoded over the defaults, so that a zero
-// written by a person is refused or obeyed, but never replaced.
+// that changes nothing. A file is decoded over the defaults, so that a zero in the file
+// is a value and never means the default.
 package settings
 
 import (
@@ -21,31 +20,31 @@ import (
 	"time"
 )
 
-// Fault is a value that cannot be used or, as a warning, should not be.
+// Fault is an invalid value or, as a warning, an unwise one.
 type Fault struct {
 	Key     string // as in a file: retry.attempts, runs[1].policy
 	Text    string // what is wrong with its value
-	Warning bool   // the value is legal
+	Warning bool   // the value is valid, but unwise
 }
 
 func (f Fault) Error() string { return f.Key + ": " + f.Text }
 
-// Faults gathers what is wrong. The zero value is empty and ready.
+// Faults collects faults. The zero value is empty and ready to use.
 type Faults struct {
 	prefix string
-	all    *Faults // of the whole file; nil where these are
+	all    *Faults // the list of the whole file; nil if this is it
 	found  []Fault
 }
 
-// In is the list seen from a section: keys added to it are the section's.
+// In returns the list for a section: keys that are added to it are relative to the section.
 func (f *Faults) In(section string) *Faults {
 	return &Faults{prefix: f.key(section), all: cmp.Or(f.all, f)}
 }
 
-// All are the faults and warnings in the order in which they were found.
+// All returns the faults and warnings in the order in which they were added.
 func (f *Faults) All() []Fault { return cmp.Or(f.all, f).found }
 
-// Err joins the faults without the warnings; nil when there is none.
+// Err joins the faults without the warnings; nil if there are none.
 func (f *Faults) Err() error {
 	var all []error
 	for _, one := range f.All() {
@@ -56,13 +55,13 @@ func (f *Faults) Err() error {
 	return errors.Join(all...)
 }
 
-// Add notes what is wrong with the value of a key; the key "" is the section itself.
+// Add adds a fault of a key's value; the key "" is the section itself.
 func (f *Faults) Add(key, format string, args ...any) {
 	all := cmp.Or(f.all, f)
 	all.found = append(all.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...)})
 }
 
-// Warn notes what is legal and unwise about the value of a key.
+// Warn adds a warning about a key's value.
 func (f *Faults) Warn(key, format string, args ...any) {
 	f.Add(key, format, args...)
 	all := f.All()
@@ -79,51 +78,50 @@ func (f *Faults) key(key string) string {
 	return f.prefix + "." + key
 }
 
-// Positive refuses a duration of zero or less.
+// Positive adds a fault if a duration is zero or negative.
 func (f *Faults) Positive(key string, d time.Duration) {
 	if d <= 0 {
 		f.Add(key, "%v must be positive", d)
 	}
 }
 
-// NotNegative refuses a duration below zero.
+// NotNegative adds a fault if a duration is negative.
 func (f *Faults) NotNegative(key string, d time.Duration) {
 	if d < 0 {
 		f.Add(key, "%v must not be negative", d)
 	}
 }
 
-// AtLeast refuses a number below least.
+// AtLeast adds a fault if a number is below least.
 func (f *Faults) AtLeast(key string, n, least int64) {
 	if n < least {
 		f.Add(key, "%d must be at least %d", n, least)
 	}
 }
 
-// Within refuses a number outside least to most.
+// Within adds a fault if a number is not between least and most.
 func (f *Faults) Within(key string, n, least, most int) {
 	if n < least || n > most {
 		f.Add(key, "%d is not between %d and %d", n, least, most)
 	}
 }
 
-// Between refuses a number outside least to most, and NaN.
+// Between adds a fault if a number is not between least and most, or is NaN.
 func (f *Faults) Between(key string, x, least, most float64) {
 	if !(x >= least && x <= most) {
 		f.Add(key, "%v is not between %v and %v", x, least, most)
 	}
 }
 
-// OneOf refuses a word that is not among words.
+// OneOf adds a fault if a word is not one of words.
 func (f *Faults) OneOf(key, word string, words []string) {
 	if !slices.Contains(words, word) {
 		f.Add(key, "%q is not one of %s%s", word, strings.Join(words, ", "), DidYouMean(word, words))
 	}
 }
 
-// DidYouMean is "; did you mean x?" for the word x that was probably meant: the
-// one that differs in the fewest letters, and in no more than a third of them. It
-// is "" when there is none.
+// DidYouMean returns "; did you mean x?" for the most similar word x, which differs
+// in the fewest letters and in at most a third of them. It returns "" if there is none.
 func DidYouMean(word string, words []string) string {
 	if len(word) > 64 {
 		return ""
@@ -144,8 +142,8 @@ func DidYouMean(word string, words []string) string {
 	return "; did you mean " + nearest + "?"
 }
 
-// edits counts the letters to insert, drop, replace or swap with the next one
-// that make a into b.
+// edits returns the edit distance of a and b: letters to insert, delete, replace or swap with
+// the next one.
 func edits(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -167,7 +165,7 @@ func edits(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// URL refuses what is not an http or https URL, and credentials, which would go into the log.
+// URL adds a fault if a text is not an http or https URL, or has credentials, which would be logged.
 func (f *Faults) URL(key, text string) {
 	switch u, err := url.Parse(text); {
 	case err == nil && u.User != nil:

@@ -14,8 +14,8 @@ const (
 	maxUnixPath = 107
 )
 
-// Listen refuses what is neither a host:port to listen on, where port 0 takes a
-// free one, nor unix: and an absolute path.
+// Listen adds a fault if an address is neither host:port, where port 0 means any free port,
+// nor unix: and an absolute path.
 func (f *Faults) Listen(key, address string) {
 	if path, local := UnixPath(address); local {
 		if !SocketPath(path) {
@@ -38,10 +38,10 @@ func (f *Faults) Listen(key, address string) {
 	}
 }
 
-// SocketPath reports whether a path can be that of a socket.
+// SocketPath reports whether a path is valid for a socket.
 func SocketPath(path string) bool { return filepath.IsAbs(path) && len(path) <= maxUnixPath }
 
-// UnixPath is the path of a socket in the file system, if the address names one.
+// UnixPath returns the path of a Unix socket, if the address is one.
 func UnixPath(address string) (path string, local bool) {
 	return strings.CutPrefix(address, unixPrefix)
 }

@@ -112,10 +112,10 @@ func TestAddressRefuses(t *testing.T) {
 		"a b:80":                        `host "a b" is not a name or an IP address`,
 		"a\n:80":                        `host "a\n" is not a name or an IP address`,
 		"user@a:80":                     `host "user@a" is not a name or an IP address`,
-		"unix:run/app.sock":             `"unix:run/app.sock" is not unix: and the absolute path of a socket, of letters, digits and /.-_@+=`,
-		"unix:/run/a b":                 `"unix:/run/a b" is not unix: and the absolute path of a socket, of letters, digits and /.-_@+=`,
+		"unix:run/app.sock":             `"unix:run/app.sock" is not unix: followed by the absolute path of a socket, with only letters, digits and /.-_@+=`,
+		"unix:/run/a b":                 `"unix:/run/a b" is not unix: followed by the absolute path of a socket, with only letters, digits and /.-_@+=`,
 		"http://a:80":                   `"http://a:80" is a URL; write a:80`,
-		"[fe80::1%eth0]:1":              `host "fe80::1%eth0" has a zone, which only its own machine knows`,
+		"[fe80::1%eth0]:1":              `host "fe80::1%eth0" has an IPv6 zone, which is valid only on its own machine`,
 		strings.Repeat("a", 254) + ":1": `host "` + strings.Repeat("a", 77) + `..." is not a name or an IP address`,
 	} {
 		_, err := Address(in)

@@ -32,7 +32,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size such as 65536, 512KiB, 64MiB or 1GiB", text)
 }
 
-// String is the size in the largest unit that divides it.
+// String formats the size in the largest unit that divides it.
 func (s Size) String() string {
 	for _, u := range [...]int{2, 1, 0} {
 		if s != 0 && int64(s)%units[u].bytes == 0 {
@@ -42,5 +42,5 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalText writes the size as String does.
+// MarshalText formats the size like String.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

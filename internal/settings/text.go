@@ -2,10 +2,10 @@ package settings
 
 import "strings"
 
-// MaxText bounds a text of somebody else that is stored, logged or shown, in bytes.
+// MaxText bounds a text from outside that is stored, logged or displayed, in bytes.
 const MaxText = 512
 
-// Cut is a text of at most limit bytes. One that was longer ends with "...", on a whole character.
+// Cut truncates a text to at most limit bytes, at a character boundary. A truncated text ends with "...".
 func Cut(text string, limit int) string {
 	const more = "..."
 	if len(text) <= limit {

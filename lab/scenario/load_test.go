@@ -114,7 +114,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "seeds: -1":     "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
 		run + "seeds: x":      `s.yaml:2:8: seeds: expected a whole number, found "x"`,
 		run + "end: -1h":      "s.yaml:2:6: end: -1h0m0s must not be negative",
-		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
+		run + "---\n" + run:   "s.yaml:2:1: the file contains more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, workload, fleet, sidecars",

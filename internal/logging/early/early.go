@@ -1,6 +1,7 @@
-// Package early makes what libraries log before main starts JSON, as the rest of the log is. OpenTelemetry reads variables of the
-// environment when its packages are initialized, and logs the malformed ones. Packages without dependencies are
-// initialized in the order of their import paths, so this one precedes those of libraries; it must import nothing else.
+// Package early makes libraries log JSON even before main starts. OpenTelemetry reads environment
+// variables when its packages are initialized, and logs malformed ones. Packages without dependencies are
+// initialized in the order of their import paths, so this one is initialized before libraries; it must not import
+// anything else.
 package early
 
 import (
