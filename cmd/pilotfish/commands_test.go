@@ -71,11 +71,11 @@ func TestHelpOfServeNamesDefaults(t *testing.T) {
 	code, help, stderr := runOn("serve", "--help")
 	require.Zero(t, code, stderr)
 	oneLine := strings.Join(strings.Fields(help), " ")
-	assert.Contains(t, oneLine, "post jobs, or unix:PATH; default "+config.Default().Listen+".")
-	assert.Contains(t, oneLine, "operators look, or unix:PATH; default "+config.Default().Admin+".")
+	assert.Contains(t, oneLine, "for jobs, or unix:PATH; default "+config.Default().Listen+".")
+	assert.Contains(t, oneLine, "of the admin port, or unix:PATH; default "+config.Default().Admin+".")
 	code, help, stderr = runOn("--help")
 	require.Zero(t, code, stderr)
-	assert.Contains(t, help, "\n  serve      Take jobs and pass them on.\n")
+	assert.Contains(t, help, "\n  serve      Run the sidecar.\n")
 }
 
 func TestServeBlamesFlags(t *testing.T) {

@@ -31,7 +31,7 @@ const (
 	shownOpen     = 20
 )
 
-// served is what is known of how jobs were served: the machine of quality, and the last
+// served is the quality of service: the machine of package quality and the last
 // failures, under one lock.
 type served struct {
 	log *zap.Logger
@@ -44,9 +44,9 @@ type served struct {
 
 func newServed(log *zap.Logger) *served { return &served{log: log, machine: quality.New(time.Now())} }
 
-// began counts a response that has begun.
+// began counts a response that has started.
 func (s *served) began(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint) {
-	if j.Prefetch { // nobody waits for it
+	if j.Prefetch { // nobody waits for a prefetch
 		return
 	}
 	s.mu.Lock()
@@ -54,7 +54,7 @@ func (s *served) began(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool
 	s.machine.Began(now, j, c, hint)
 }
 
-// ended counts a job that has ended.
+// ended counts an ended job.
 func (s *served) ended(q quality.Settings, r *record.Job) {
 	if r.Facts.Prefetch {
 		return
@@ -65,17 +65,17 @@ func (s *served) ended(q quality.Settings, r *record.Job) {
 	s.machine.Ended(now, q, r)
 	s.landings.Ended(now, r)
 	limited := r.Outcome == intake.Shed && r.Shedding.Limits()
-	result := r.Outcome == intake.Failed && !q.Count500 // like any other
+	result := r.Outcome == intake.Failed && !q.Count500 // a status of 500 is a normal result
 	if r.Failed() && !limited && !result {
 		line := zapcore.NewMapObjectEncoder()
 		line.AddTime("at", now)
-		_ = r.MarshalLogObject(line) // it has no error of its own
+		_ = r.MarshalLogObject(line) // it never fails
 		s.failures = append(s.failures, line.Fields)
 		s.failures = s.failures[max(0, len(s.failures)-shownFailures):]
 	}
 }
 
-// look judges the modes, and logs those that changed.
+// look updates the modes, and logs changes.
 func (s *served) look(now time.Time, o quality.Moment) {
 	s.mu.Lock()
 	changes := s.machine.Advance(now, o)
@@ -96,7 +96,7 @@ func (s *served) look(now time.Time, o quality.Moment) {
 	}
 }
 
-// now is what the page shows of the moment.
+// now returns the present state for the page.
 func (s *sidecar) now() admin.Now {
 	states, now := s.balancer.States(), time.Now()
 	n := admin.Now{At: now, Projects: s.balancer.Projects(now, shownProjects), Open: s.balancer.Open(shownOpen), Failures: []map[string]any{}}
@@ -119,13 +119,13 @@ func (s *sidecar) now() admin.Now {
 	return n
 }
 
-// events are the last events.
+// events returns the last events.
 func (s *sidecar) events() []logging.Event {
 	events, _ := s.log.Events.Last()
 	return events
 }
 
-// view is how upstreams in these states serve jobs; the lock of served must be held.
+// view returns the quality of service, given the upstreams' states; the lock of served must be held.
 func (s *sidecar) view(now time.Time, states []pool.State) quality.View {
 	v := s.served.machine.View(now, states)
 	if v.Capacity != nil {
@@ -134,7 +134,7 @@ func (s *sidecar) view(now time.Time, states []pool.State) quality.View {
 	return v
 }
 
-// points are the last hour.
+// points returns the points of the last hour.
 func (s *sidecar) points() []quality.Point {
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()
@@ -143,14 +143,14 @@ func (s *sidecar) points() []quality.Point {
 
 func (s *sidecar) about() admin.About {
 	cfg := &s.current.Load().cfg
-	host, _ := os.Hostname() // "" is shown as no name
+	host, _ := os.Hostname() // "" is unknown
 	return admin.About{
 		Version: cli.Version(version), Go: runtime.Version(), Host: host, Ports: s.self, Started: s.started,
 		Write: cfg.AdminWrite, Configuration: string(cli.Encode(cfg)),
 	}
 }
 
-// refusal is why the sidecar does not want jobs; nil if it does.
+// refusal returns why the sidecar is not ready; nil if it is.
 func (s *sidecar) refusal() error {
 	switch {
 	case s.stopping.Load():
@@ -161,7 +161,7 @@ func (s *sidecar) refusal() error {
 	return nil
 }
 
-// sinks take in the record of each job that has ended.
+// sinks returns the receivers of the record of each ended job.
 func (s *sidecar) sinks() []func(*record.Job) {
 	return []func(*record.Job){
 		func(r *record.Job) { s.served.ended(s.current.Load().cfg.Quality, r) },
@@ -172,7 +172,7 @@ func (s *sidecar) sinks() []func(*record.Job) {
 	}
 }
 
-// live is what a scrape shows of the moment.
+// live returns the present state for a scrape.
 func (s *sidecar) live(now time.Time) metrics.Live {
 	g := s.current.Load()
 	d := g.discovery.Status()
@@ -211,13 +211,13 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	return live
 }
 
-// connections is what is open at a port.
+// connections returns the open connections of a port as a bound.
 func connections(port string, of interface{ Conns() (open, most int) }) metrics.Bound {
 	open, most := of.Conns()
 	return metrics.Bound{Name: port + "_connections", Used: int64(open), Limit: int64(most)}
 }
 
-// logDiscovery says what is wrong with discovery, or that nothing is any more.
+// logDiscovery logs trouble of discovery, or its end.
 func (s *sidecar) logDiscovery(st discovery.Status) {
 	if st.Trouble == "" {
 		s.log.Info("discovery works again", zap.String("source", st.Source), zap.Int("upstreams", st.Upstreams))

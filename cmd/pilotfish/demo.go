@@ -15,8 +15,8 @@ import (
 
 type demoCommand struct {
 	Once   bool   `help:"End after the three jobs."`
-	Listen string `placeholder:"HOST:PORT" help:"Where the sidecar takes jobs."`
-	Admin  string `placeholder:"HOST:PORT" help:"Where operators look."`
+	Listen string `placeholder:"HOST:PORT" help:"Address for jobs."`
+	Admin  string `placeholder:"HOST:PORT" help:"Address of the admin port."`
 }
 
 func (c *demoCommand) Run(s cli.Console) error {
@@ -34,7 +34,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = ports.Address(p.Jobs), ports.Address(p.Admin)
 	cfg.Discovery.Static = upstreams
-	cfg.Selection.Shadow = "least-in-flight" // what a load balancer without data in mind would do
+	cfg.Selection.Shadow = "least-in-flight" // a load balancer that ignores caches
 	cfg.Stream.ExplainHeaders = true
 	cfg.Reports.Interval, cfg.Reports.Timeout = time.Second, time.Second
 	cfg.Shutdown.Grace = 5 * time.Second

@@ -24,8 +24,8 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// newGeneration builds a generation that takes over from the one before, if
-// there is one; nothing runs yet.
+// newGeneration builds a generation that replaces before, which is nil at the
+// start. Nothing runs yet.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, stop: func() {}}
 	var err error
@@ -115,36 +115,36 @@ func (s *sidecar) newEvents(cfg *config.Config, dial func(ctx context.Context, n
 // largestReserve bounds the reserve for the first bytes of bodies.
 const largestReserve = 128 << 20
 
-// bodies is what bodies may take, and what the reserve for their first bytes may besides.
+// bodies returns the memory for bodies, and the additional reserve for their first bytes.
 func (s *sidecar) bodies(cfg *config.Config) (whole, reserve int64) {
 	all := s.memory.Bodies(int64(cfg.Job.Budget))
 	reserve = min(all/4, largestReserve)
 	return all - reserve, reserve
 }
 
-// queue is the bounds of the jobs that wait: they take a quarter of the memory for bodies.
+// queue returns the limits of the queue, which can use a quarter of the memory for bodies.
 func (s *sidecar) queue(cfg *config.Config) dispatch.QueueSettings {
 	bounds := cfg.Queue
 	bounds.Bytes = settings.Size(s.budget.All() / 4)
 	return bounds
 }
 
-// bound keeps the process within its memory, and logs where bodies get less than they should.
+// bound sets the process's memory limit, and logs if bodies get less memory than configured.
 func (s *sidecar) bound(g *generation) {
 	bodies := s.budget.All()
 	s.memory.Bound(bodies)
 	if bodies < int64(g.cfg.Job.Budget) {
 		mib := func(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
-		s.log.Info("bodies get less memory than job.budget: the memory limit leaves no more", zap.String("limit", mib(s.memory.Limit)),
+		s.log.Info("bodies get less memory than job.budget, because of the memory limit", zap.String("limit", mib(s.memory.Limit)),
 			zap.String("bodies", mib(bodies)), zap.String("rest", mib(s.memory.Limit-bodies)), zap.Stringer("job.budget", g.cfg.Job.Budget))
 	}
 }
 
-// newTLS reads the files of key, and logs when they change.
+// newTLS reads the files of the section key, and logs later changes.
 func (s *sidecar) newTLS(key string, settings settings.TLS) (*files.TLS, error) {
 	t, err := files.NewTLS(settings, func(err error) {
 		if err != nil {
-			s.log.Error("changed files cannot be used: connections are made with what was read before", zap.String("key", key), zap.Error(err))
+			s.log.Error("changed files cannot be used: new connections use the previous ones", zap.String("key", key), zap.Error(err))
 			return
 		}
 		s.log.Info("changed files are used for new connections", zap.String("key", key))
@@ -155,8 +155,8 @@ func (s *sidecar) newTLS(key string, settings settings.TLS) (*files.TLS, error) 
 	return t, err
 }
 
-// start runs the current generation, and those that take its place, until ctx
-// ends or stop is called.
+// start runs the current generation, and those that replace it, until ctx
+// is done or stop is called.
 func (s *sidecar) start(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *sidecar) stop() {
 func (s *sidecar) startGeneration(g *generation) {
 	s.bound(g)
 	ctx, cancel := context.WithCancel(s.running)
-	g.reports.Follow(addresses(upstreams(s.balancer.States()))) // discovery may have nothing to say for long
+	g.reports.Follow(addresses(upstreams(s.balancer.States()))) // discovery's first set can take long
 	var wg sync.WaitGroup
 	wg.Go(func() { g.reports.Run(ctx) })
 	wg.Go(func() { g.discovery.KeepLengths(ctx, s.balancer.Lengths) })
@@ -194,7 +194,7 @@ func (s *sidecar) startGeneration(g *generation) {
 	})
 }
 
-// reported are the addresses of the upstreams that have ever reported.
+// reported returns the addresses of the upstreams that have ever reported.
 func reported(states []pool.State) (list []string) {
 	for i := range states {
 		if states[i].ReportAge >= 0 {

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 )
 
-// marker is a file that exists while the process runs. If it exists at the start, the process before this one was killed
+// marker is a file that exists while the process runs. If it exists at the start, the previous process was killed
 // or crashed. The zero value is no file.
 type marker struct{ path string }
 
-// begin creates the file in systemd's state directory, and reports whether the process before this one ended in order;
+// begin creates the file in systemd's state directory, and reports whether the previous process shut down normally;
 // nil without such a directory.
 func (m *marker) begin(stateDirectory string) (planned *bool, err error) {
 	if stateDirectory == "" {
@@ -20,7 +20,7 @@ func (m *marker) begin(stateDirectory string) (planned *bool, err error) {
 	return new(os.IsNotExist(missing)), os.WriteFile(m.path, nil, 0o600)
 }
 
-// end removes the file: the process ends in order.
+// end removes the file: the process shuts down normally.
 func (m *marker) end() error {
 	if m.path == "" {
 		return nil

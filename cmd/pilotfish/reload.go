@@ -28,7 +28,7 @@ type source struct {
 // reread reads the configuration again and applies it; a bad one changes nothing.
 // It returns the keys whose changes wait for a restart.
 func (s *sidecar) reread() (waiting []string, err error) {
-	s.mu.Lock() // the last one to read is the last one to apply
+	s.mu.Lock() // so that concurrent reloads apply in the order in which they read
 	defer s.mu.Unlock()
 	cfg, warnings, err := s.from.read()
 	warn(s.log.Logger, warnings)
@@ -37,19 +37,19 @@ func (s *sidecar) reread() (waiting []string, err error) {
 	}
 	s.metrics.Reloaded(err == nil)
 	if err != nil {
-		s.log.Error("the configuration was not reloaded: the one before stays in force", zap.Error(err))
+		s.log.Error("the configuration was not reloaded: the previous one stays in force", zap.Error(err))
 		return nil, err
 	}
 	s.log.Info("the configuration was reloaded")
 	for _, key := range waiting {
-		s.log.Warn("a change waits for a restart", zap.String("key", key))
+		s.log.Warn("a change needs a restart", zap.String("key", key))
 	}
 	return waiting, nil
 }
 
-// reload puts a new configuration in the place of the running one, whole. The
-// open jobs and what is known of upstreams are untouched; overload detection
-// begins anew where it changed. What waits for a restart is returned. The mutex must be held.
+// reload replaces the running configuration. Open jobs and the state of upstreams are not
+// affected, except that overload detection starts again if its settings changed. reload returns
+// the keys whose changes need a restart. The mutex must be held.
 func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	settings, err := poolSettings(cfg)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 		return nil, err
 	}
 	if cfg.Overload == before.cfg.Overload {
-		settings.Detector = nil // keep what the detectors have seen
+		settings.Detector = nil // keep the state of the detectors
 	}
 	if err := s.log.Level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	return s.waiting(cfg), nil
 }
 
-// waiting are the keys that a reload leaves as they are: a port stays open, and open jobs keep their spans.
+// waiting returns the changed keys that a reload does not apply: of open ports, and of spans of open jobs.
 func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	was, is := reflect.ValueOf(s.first), reflect.ValueOf(*cfg)
 	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh", "Metrics", "Tracing"} {
@@ -92,9 +92,9 @@ func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	return keys
 }
 
-// watchFile reads the configuration again when its file has changed, while watch is set.
+// watchFile reloads the configuration after changes of its file, while the key watch is set.
 func (s *sidecar) watchFile(ctx context.Context) {
-	const idle = 5 * time.Second // until watch itself is looked at again
+	const idle = 5 * time.Second // how often the key watch is checked while it is 0
 	before, last := s.from.first, s.from.first
 	for {
 		every := s.current.Load().cfg.Watch
@@ -108,9 +108,9 @@ func (s *sidecar) watchFile(ctx context.Context) {
 		}
 		now, err := files.Read(s.from.path, cli.MaxFile)
 		if err != nil {
-			now = []byte(err.Error()) // that is a change, too: who reads the file again says what is wrong
+			now = []byte(err.Error()) // counts as a change: the reload will log the error
 		}
-		whole := bytes.Equal(now, last) // two looks agree, so nobody is writing it
+		whole := bytes.Equal(now, last) // two equal reads, so nobody is writing it
 		last = now
 		if whole && !bytes.Equal(now, before) {
 			before = now
@@ -119,7 +119,7 @@ func (s *sidecar) watchFile(ctx context.Context) {
 	}
 }
 
-// poolSettings is what the pool picks by.
+// poolSettings returns the pool's settings.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 	s.Interval, s.Breaker, s.Heavy = cfg.Reports.Interval, cfg.Breaker, cfg.Selection.Heavy
 	s.Probe = cfg.Reports.Probes()
@@ -136,7 +136,7 @@ func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 	return s, err
 }
 
-// warn logs what is legal and unwise about a configuration.
+// warn logs warnings about a configuration.
 func warn(log *zap.Logger, warnings []*cli.Error) {
 	for _, w := range warnings {
 		log.Warn("configuration", zap.String("warning", w.Text), zap.String("file", w.File), zap.Int("line", w.Line))

@@ -108,7 +108,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 		s.from.read = func() (config.Config, []*cli.Error, error) { return c, nil, nil }
 		waiting, err := s.reread()
 		require.NoError(t, err)
-		assert.Equal(t, len(waiting), logs.FilterMessage("a change waits for a restart").Len())
+		assert.Equal(t, len(waiting), logs.FilterMessage("a change needs a restart").Len())
 		return waiting
 	}
 	assert.Empty(t, told(cfg))
@@ -236,7 +236,7 @@ func TestReloadsOfAFile(t *testing.T) {
 	write("log: {jobs: failed}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
 	code, out = reload()
 	assert.Zero(t, code, out)
-	assert.Contains(t, out, "the change of mesh waits for a restart")
+	assert.Contains(t, out, "the change of mesh needs a restart")
 	assert.Equal(t, "failed", log().Jobs)
 	write("log: {jobs: some}\n")
 	code, out = reload()

@@ -13,13 +13,13 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-// drainDelay is how long a process that ends still takes jobs on the connections
-// that it has accepted. http.Server.Shutdown alone would close those whose
-// request is still on its way.
+// drainDelay is how long a stopping process still accepts jobs on its open
+// connections. http.Server.Shutdown alone would close connections whose
+// next request is already on its way.
 const drainDelay = 500 * time.Millisecond
 
-// Run serves the ports until ctx ends, and then lets the accepted jobs finish
-// within the grace time.
+// Run serves the ports until ctx is done, and then waits for the accepted jobs,
+// for at most the grace time.
 func (s *sidecar) Run(ctx context.Context, p ports.Ports) (err error) {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -54,11 +54,11 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports) (err error) {
 	err = errors.Join(err, s.drain(background, grace))
 	short, done := context.WithTimeout(background, time.Second)
 	defer done()
-	_ = s.servers.admin.Shutdown(short) // a scraper that hangs keeps nobody
+	_ = s.servers.admin.Shutdown(short) // do not wait for a scraper that hangs
 	return err
 }
 
-// drain lets the open jobs finish within the grace time, and tells every ten
+// drain waits for the open jobs, for at most the grace time, and logs every ten
 // seconds how many are left.
 func (s *sidecar) drain(ctx context.Context, grace time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -78,14 +78,14 @@ func (s *sidecar) drain(ctx context.Context, grace time.Duration) (err error) {
 	return err
 }
 
-// notify tells systemd how far this process is, if it was asked to.
+// notify reports the state of this process to systemd, if systemd has requested it.
 func notify(log *zap.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("systemd was not notified", zap.String("state", state), zap.Error(err))
 	}
 }
 
-// watch looks at the upstreams and at the modes every second until ctx ends.
+// watch updates the journal and the modes every second until ctx is done.
 func (s *sidecar) watch(ctx context.Context) {
 	for {
 		select {

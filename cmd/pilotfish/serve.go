@@ -19,15 +19,15 @@ import (
 )
 
 type serveCommand struct {
-	Config         string   `type:"path" placeholder:"FILE" help:"Configuration file; SIGHUP reads it again."`
+	Config         string   `type:"path" placeholder:"FILE" help:"Configuration file; SIGHUP reloads it."`
 	Upstream       []string `placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
-	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs, or unix:PATH; default 127.0.0.1:8080."`
-	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look, or unix:PATH; default 127.0.0.1:9180."`
-	ReusePort      bool     `help:"Share the ports with the process that takes over (SO_REUSEPORT)."`
-	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
+	Listen         string   `placeholder:"HOST:PORT" help:"Address for jobs, or unix:PATH; default 127.0.0.1:8080."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Address of the admin port, or unix:PATH; default 127.0.0.1:9180."`
+	ReusePort      bool     `help:"Share the ports with the next process (SO_REUSEPORT)."`
+	ExplainHeaders bool     `help:"Add headers that explain the decision to each response."`
 }
 
-// load reads the file, if there is one, and lays the flags over it.
+// load reads the file, if there is one, and applies the flags.
 func (c *serveCommand) load() (config.Config, []*cli.Error, error) {
 	if c.Config == "" && len(c.Upstream) == 0 {
 		return config.Config{}, nil, errors.New("no upstreams: name them with --upstream HOST:PORT, or a file with --config")
@@ -38,7 +38,7 @@ func (c *serveCommand) load() (config.Config, []*cli.Error, error) {
 	return config.Load(c.Config, c.given()...)
 }
 
-// given are the flags on the command line.
+// given returns the flags on the command line.
 func (c *serveCommand) given() []config.Flag {
 	return []config.Flag{
 		{Name: "--upstream", Key: "discovery", Given: len(c.Upstream) > 0, Set: func(cfg *config.Config) {
@@ -53,14 +53,14 @@ func (c *serveCommand) given() []config.Flag {
 }
 
 func (c *serveCommand) Run(s cli.Console) error {
-	signal.Ignore(syscall.SIGPIPE) // who read the log has gone: jobs do not need it
+	signal.Ignore(syscall.SIGPIPE) // keep serving jobs after the log's reader has gone
 	served, err := ports.Activated()
 	if err != nil {
 		return err
 	}
 	defer served.Close()
 	c.use(served)
-	before, _ := files.Read(c.Config, cli.MaxFile) // load says what is wrong with it
+	before, _ := files.Read(c.Config, cli.MaxFile) // load will report an error
 	cfg, warnings, err := c.load()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	defer side.written.Sync() //nolint:errcheck // they are a record for experiments
+	defer side.written.Sync() //nolint:errcheck // recorded bodies are not essential
 	var mark marker
 	if side.planned, err = mark.begin(os.Getenv("STATE_DIRECTORY")); err != nil {
 		log.Warn("whether restarts are planned will not be known", zap.Error(err))
@@ -93,20 +93,20 @@ func (c *serveCommand) Run(s cli.Console) error {
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 	if err := side.runUntilSignal(served); err != nil {
 		log.Error("ended before its jobs", zap.Error(err))
-		return cli.ErrReported // whoever reads standard error may have stopped: the log does not wait for that
+		return cli.ErrReported // do not write it to standard error again, which could block
 	}
 	return mark.end()
 }
 
-// sameRequest is how long after the first signal further signals repeat it. timeout(1) and others
-// send SIGTERM to the process and to its group.
+// sameRequest is how long after the first signal further signals count as the same one: timeout(1) and
+// other programs send SIGTERM both to the process and to its group.
 const sameRequest = time.Second
 
-// stopSignals are the signals to stop that a process has received.
+// stopSignals tracks the received SIGTERM and SIGINT.
 type stopSignals struct{ first time.Time }
 
-// receive takes in a signal that arrives now. It reports whether the process must start to drain, and
-// whether it must end at once.
+// receive counts a signal. It reports whether the process must start to drain, and
+// whether it must end immediately.
 func (s *stopSignals) receive(now time.Time) (drain, end bool) {
 	if s.first.IsZero() {
 		s.first = now
@@ -115,8 +115,8 @@ func (s *stopSignals) receive(now time.Time) (drain, end bool) {
 	return false, now.Sub(s.first) >= sameRequest
 }
 
-// runUntilSignal runs the sidecar until SIGTERM or Ctrl-C, and its jobs have ended. A second
-// signal, at least a second later, ends it at once. SIGHUP has it read its configuration again.
+// runUntilSignal runs the sidecar until SIGTERM or Ctrl-C, and until its jobs have ended. A second
+// signal, at least a second later, ends it immediately. SIGHUP reloads the configuration.
 func (s *sidecar) runUntilSignal(p ports.Ports) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -126,7 +126,7 @@ func (s *sidecar) runUntilSignal(p ports.Ports) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	go func() { // a reload may take long, and must not hold up a drain
+	go func() { // a reload can take long, and must not delay a drain
 		for {
 			select {
 			case <-hup:
@@ -149,14 +149,14 @@ func (s *sidecar) runUntilSignal(p ports.Ports) error {
 				return errors.New("stopped by a second signal: " + sig.String())
 			}
 			if drain {
-				s.stopping.Store(true) // before anything else: from now on, responses end their connections
+				s.stopping.Store(true) // first: from now on, responses close their connections
 				cancel()
 			}
 		}
 	}
 }
 
-// use makes the addresses of the ports that systemd has opened the configured ones.
+// use replaces the configured addresses by those of the ports that systemd has opened.
 func (c *serveCommand) use(p ports.Ports) {
 	if p.Jobs != nil {
 		c.Listen = ports.Address(p.Jobs)

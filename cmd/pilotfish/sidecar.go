@@ -39,14 +39,14 @@ import (
 // version is set by the linker when a release is built.
 var version = "devel"
 
-// sidecar is the whole program, put together. What lives as long as the
-// process is here; what a reload replaces is in generation, and the pool's rules.
+// sidecar is the whole program. It has everything that exists as long as the
+// process; generation and the pool's settings have what a reload replaces.
 type sidecar struct {
 	self     []string      // addresses of its own ports
-	first    config.Config // the configuration at the start: a reload does not replace all of it
-	from     source        // where a reload gets its configuration
+	first    config.Config // the configuration at the start, for keys that a reload does not change
+	from     source        // of the configuration for reloads
 	log      *logging.Log
-	written  *logging.Bodies // of jobs, to send them again; nil writes none
+	written  *logging.Bodies // recorded bodies; nil records none
 	journal  *logging.Journal
 	served   *served
 	started  time.Time
@@ -55,20 +55,20 @@ type sidecar struct {
 	balancer *balancer.Balancer
 	memory   *memory.Memory
 	budget   *intake.Budget  // of the bodies of all jobs
-	tracing  *tracing.Tracer // nil traces nothing
+	tracing  *tracing.Tracer // nil without tracing
 	servers  servers
-	shown    *files.TLS // to gateways, from a folder; nil without
+	shown    *files.TLS // the mesh port's certificate from files; nil without
 
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
 
-	mu      sync.Mutex // guards changes of the generation
+	mu      sync.Mutex // held while the generation is replaced
 	current atomic.Pointer[generation]
 	running context.Context // of Run; nil before
 }
 
-// generation is what a reload replaces as a whole: how jobs are read and
-// attempted, who is asked for upstreams, and who for reports of them.
+// generation is what a reload replaces as a whole: the proxy, the mesh filter, discovery, and the
+// polling of reports.
 type generation struct {
 	cfg       config.Config
 	proxy     *proxy.Proxy
@@ -78,34 +78,34 @@ type generation struct {
 	tls       *files.TLS     // for connections to upstreams; nil without upstream_tls
 	reader    *intake.Reader // of jobs
 	jobs      job.Config
-	stop      func() // ends and joins what start began
+	stop      func() // stops what startGeneration started, and waits for it
 }
 
-// ServeHTTP takes one request on the job port.
+// ServeHTTP serves one request on the job port.
 func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open.Add(1)
 	defer s.open.Add(-1)
 	s.current.Load().proxy.ServeHTTP(w, r)
 }
 
-// filter takes one request that Envoy shows on the mesh port.
+// filter returns the filter for one of Envoy's requests on the mesh port.
 func (s *sidecar) filter() (f *mesh.Filter, done func()) {
 	s.open.Add(1)
 	return s.current.Load().mesh, func() { s.open.Add(-1) }
 }
 
-// browserCheck is the admin port's, by the settings of the current generation.
+// browserCheck is the admin port's browser check, with the settings of the current generation.
 func (s *sidecar) browserCheck(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		proxy.NewGuard(s.current.Load().cfg.Hosts).Wrap(next).ServeHTTP(w, r)
 	})
 }
 
-// newRand is a random source of its own, seeded by the system.
+// newRand returns a new random source, seeded by the system.
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 
-// newSidecar builds everything; nothing runs yet. self is where the sidecar will be
-// reached, so that it never sends a job to itself.
+// newSidecar builds everything; nothing runs yet. self are the sidecar's own
+// addresses, so that it never sends a job to itself.
 func newSidecar(cfg *config.Config, self []string, from source, log *logging.Log) (*sidecar, error) {
 	s := &sidecar{
 		self: self, first: *cfg, from: from, log: log, journal: logging.NewJournal(log.Logger),
@@ -170,21 +170,20 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	}), nil
 }
 
-// Bounds of the admin port: its connections, and how long one that nobody uses may keep
-// others out.
+// Limits of the admin port: the number of connections, and the idle timeout.
 const (
 	adminConns = 256
 	adminIdle  = 10 * time.Second
 )
 
-// servers are what serves the ports.
+// servers are the servers of the ports.
 type servers struct {
 	jobs, admin *proxy.Server
 	mesh        *mesh.Server
 }
 
 func (s *sidecar) newServers() (all servers, err error) {
-	errorLog, _ := zap.NewStdLogAt(s.log.Quiet, zap.WarnLevel) // fails for a level that there is not
+	errorLog, _ := zap.NewStdLogAt(s.log.Quiet, zap.WarnLevel) // it fails only for unknown levels
 	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{
 		Conns: s.first.Submitters.Connections, Budget: s.budget, ErrorLog: errorLog,
 	}); err != nil {
@@ -201,7 +200,7 @@ func (s *sidecar) newServers() (all servers, err error) {
 	return all, err
 }
 
-// meshCertificate is what the mesh port shows; nil without TLS.
+// meshCertificate returns the source of the mesh port's certificate; nil without TLS.
 func (s *sidecar) meshCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	switch s.first.Mesh.TLS {
 	case "":
@@ -215,7 +214,7 @@ func (s *sidecar) meshCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificat
 	return s.shown.Certificate, err
 }
 
-// admin builds what the admin port serves.
+// admin returns the handler of the admin port.
 func (s *sidecar) admin() http.Handler {
 	return admin.New(admin.Config{
 		Metrics: s.metrics.Handler(),
@@ -253,7 +252,7 @@ func (g *generation) describe(body io.Reader, length int64, budget *intake.Budge
 	return d.Facts, err
 }
 
-// drainByHand does and logs what an operator does by hand.
+// drainByHand starts or ends an operator's drain, and logs it.
 func (s *sidecar) drainByHand(address string, on bool) (known bool) {
 	what := map[bool]string{true: "an operator drains the upstream: it gets no new jobs", false: "an operator lets the upstream take jobs again"}
 	if form, err := settings.Address(address); err == nil {
@@ -265,14 +264,14 @@ func (s *sidecar) drainByHand(address string, on bool) (known bool) {
 	return known
 }
 
-// buildable reports what only building the parts can tell of a configuration.
+// buildable returns errors of a configuration that are found only by building the sidecar.
 func buildable(cfg *config.Config) error {
 	log, err := logging.New(io.Discard, cfg.Log.Level)
 	if err != nil {
 		return err
 	}
 	own := slices.DeleteFunc([]string{cfg.Listen, cfg.Admin}, func(address string) bool {
-		return strings.HasSuffix(address, ":0") // the system will choose one
+		return strings.HasSuffix(address, ":0") // the port is not known yet
 	})
 	_, err = newSidecar(cfg, own, source{}, log)
 	return err

@@ -27,7 +27,7 @@ type Settings struct {
 	Share float64 `yaml:"share"`
 	// Bodies is a folder for the bodies of jobs, which `tracelab replay` sends again; empty writes none. The file
 	// bodies.jsonl there has mode 0600. It has all that submitters sent except headers, so treat it like their data.
-	// A change waits for a restart.
+	// A change needs a restart.
 	Bodies string `yaml:"bodies"`
 	// BodiesSize bounds that file. What exceeds it is not written.
 	BodiesSize settings.Size `yaml:"bodies_size"`

@@ -98,7 +98,7 @@ func (c *Reload) Run(s cli.Console) error {
 	}
 	fmt.Fprintln(s.Out, "the configuration was reloaded")
 	for _, key := range done.Waiting {
-		fmt.Fprintf(s.Out, "the change of %s waits for a restart\n", cli.Plain(key))
+		fmt.Fprintf(s.Out, "the change of %s needs a restart\n", cli.Plain(key))
 	}
 	return nil
 }
