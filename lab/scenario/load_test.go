@@ -45,13 +45,13 @@ func TestThesisScenarios(t *testing.T) {
 		assert.Equal(t, 86400.0, s.Workload.Duration)
 		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
 		assert.Equal(t, file == "thesis.yaml", s.End == 22*time.Hour+48*time.Minute, "the cut of 10.1")
-		timeouts := 0
+		timeouts, backlog := 0, 0
 		for i := range s.Runs {
 			r := &s.Runs[i]
 			if r.Overload == "threshold" {
 				assert.Equal(t, 1.0, r.Reset, "it has no hysteresis")
 			}
-			if r.Sidecars.CountTimeouts && r.Fleet.Backlog > 0 {
+			if backlog = r.Fleet.Backlog; r.Sidecars.CountTimeouts && backlog > 0 {
 				timeouts++
 			}
 			if _, ok := s.published.results[of(r.Name, "low", "wait_s")]; ok {
@@ -63,6 +63,10 @@ func TestThesisScenarios(t *testing.T) {
 			assert.Equal(t, 5*time.Second, r.Sidecars.Interval)
 		}
 		assert.Equal(t, 1, timeouts, "runs with a connection timeout")
+		if without := s.Runs[0]; len(s.Runs) > 1 {
+			without.Name, without.Fleet.Backlog = "Baseline, connection timeout", backlog
+			assert.Equal(t, without, s.Runs[len(s.Runs)-1], "with and without: nothing else differs")
+		}
 		assert.Equal(t, rows, found, "runs beside rows of the reference in %s", file)
 	}
 }
