@@ -8,46 +8,43 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Choice is where an attempt goes, and why. It does not change.
+// Choice is the upstream that an attempt goes to, and why. It does not change.
 type Choice struct {
-	// Address is the upstream's, and Claimed when the job was counted there.
+	// Address is that of the upstream. Claimed is when the job was counted there.
 	Address string
 	Claimed time.Time
-	// Cache is the project's cache status there.
+	// Cache is whether the project's data is cached there.
 	Cache selection.Cache
 	Why
 	// Expected is how long the job will probably hold a core there, in seconds, with the fetch of data that is not there. It is
 	// learned from the jobs with its length key, from those of its project, or from all jobs. 0 is unknown.
 	Expected float64
-	// Fallbacks are the upstreams to try when this one does not answer, the best
-	// first, where Request asks for them.
+	// Fallbacks are the upstreams to try if this one does not respond, the best first, if the Request asks for them.
 	Fallbacks []string
 }
 
-// Why is what spoke for an upstream.
+// Why is the reasons for choosing an upstream.
 type Why struct {
-	// Cost is what the policy weighed, if it can say.
+	// Cost is its cost, if the policy computes costs.
 	Cost selection.Cost
-	// RunnerUp is the upstream that would have cost the least without this one, and
-	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
+	// RunnerUp is the upstream with the next lowest cost, RunnerUpCost; "" if there are no costs, or no other upstream.
 	RunnerUp     string
 	RunnerUpCost float64
-	// Shadow is the upstream that the shadow would have taken, "" where there is none,
-	// ShadowCost what the policy weighed for it, and ShadowCache the project's cache status there.
+	// Shadow is the choice of the shadow policy, "" if there is none. ShadowCost is what it costs by the policy,
+	// and ShadowCache is whether the project's data is cached there.
 	Shadow      string
 	ShadowCost  float64
 	ShadowCache selection.Cache
-	// Panic is set when the breakers were ignored.
+	// Panic is set if the breakers were ignored.
 	Panic bool
-	// Heavy is set for a heavy job while there are upstreams for such, and Dedicated if it went to one.
+	// Heavy is set for a heavy job while there are upstreams for heavy jobs. Dedicated is set if it went to one.
 	Heavy, Dedicated bool
-	// Prefetched is set for the first job that finds its project's data because of a prefetch in the last minute.
+	// Prefetched is set for the first job that finds its data cached because of a prefetch in the last minute.
 	Prefetched bool
 }
 
-// Assignment is an open attempt: a job that is counted at an upstream. Its
-// holder must call Done or Cancel once on every path, and before that Answered
-// when a response begins.
+// Assignment is an open attempt: a job that is counted at an upstream. Its holder must call Answered when a response
+// begins, and Done or Cancel once on every path.
 type Assignment struct {
 	Choice
 	sent
@@ -57,33 +54,32 @@ type Assignment struct {
 	entry   health.Entry // at the breaker
 	found   holding
 	prefill *prompts.Prefill // of a prompt; nil is none
-	moved   bool             // the job was elsewhere before: when it came here is not known
+	moved   bool             // a proxy sent the job here after another upstream: when it arrived is unknown
 	idle    bool             // a core was free when it was claimed
 	stage   stage
 	run     run
 }
 
-// stage is how far an assignment has come. A stage is never followed by one before it.
+// stage is the state of an assignment. It only moves down this list.
 type stage uint8
 
 const (
-	// waiting: no response has begun. The job is in the member's unanswered.
+	// waiting: no response has begun. The job is one of the member's unanswered.
 	waiting stage = iota
 	// answered: a response has begun.
 	answered
-	// ended: the job is not counted at the upstream any more.
+	// ended: the job is no longer counted at the upstream.
 	ended
 )
 
-// run is when a job ran, as far as it is known.
+// run is what is known of a job's run.
 type run struct {
-	began   time.Time     // zero is not known
-	fetched time.Duration // of the time since then, what its data cost that was not there
+	began   time.Time     // zero is unknown
+	fetched time.Duration // part of the run: fetching data that was not cached
 }
 
-// Answered notes that a response has begun: the breaker learns of it now, not
-// hours later at the end of a stream. healthy is false for a response that
-// speaks against the upstream; hint is nil when there was none.
+// Answered takes the start of a response. The breaker learns of it now and not at the end of a stream, hours later.
+// healthy is false for a response that counts as a failure of the upstream. hint is nil if the response has none.
 func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	if a.stage != waiting {
 		return
@@ -115,45 +111,42 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 }
 
-// Unreached notes that the upstream took no connection in time. A job pays for that with
-// the whole time-out, so the breaker opens at once, and later jobs do not try. An
-// upstream that has answered or reported since the job was claimed is not gone: then
-// this is a failure like others.
+// Unreached takes a connect timeout. Each costs a job the whole timeout, so the breaker opens at once. An upstream that
+// has responded or reported since the claim is not down: then this is a failure like any other.
 func (a *Assignment) Unreached(now time.Time) {
 	if a.unseen() {
 		a.member.breaker.Unreachable(now, a.entry)
 	}
 }
 
-// ConnectionRefused notes that nothing listens at the upstream's address: it is down.
+// ConnectionRefused takes a refused connection: the upstream is down.
 func (a *Assignment) ConnectionRefused(now time.Time) {
 	if a.unseen() {
 		a.member.breaker.Refused(now)
 	}
 }
 
-// unseen reports whether the upstream has neither answered nor reported since the job was claimed.
+// unseen reports whether the upstream has neither responded nor reported since the claim.
 func (a *Assignment) unseen() bool {
 	return a.stage == waiting && a.member.suspicion.SilentSince(a.Claimed)
 }
 
-// Told takes in the load that the upstream tells at the end of its response.
+// Told takes the load in the trailer of a response.
 func (a *Assignment) Told(now time.Time, hint *Hint) {
 	if a.stage != ended {
 		a.pool.hint(now, a.member, hint)
 	}
 }
 
-// Found observes the share of its prompt that the job found cached.
+// Found takes the share of the job's prompt that was cached.
 func (a *Assignment) Found(share float64) {
 	if a.stage != ended && a.prefill != nil {
 		a.prefill.Found(share, !a.moved && a.Cost.Placement == 0)
 	}
 }
 
-// Move notes that a proxy that was told the fall-backs has gone on to the one of
-// that address. It ends the attempt as one that brought no response, and counts
-// the job there. It returns nil when no such upstream is known.
+// Move takes that a proxy has retried the job at one of the fallbacks. It ends the attempt as one without a response, and
+// counts the job at the other upstream. It returns nil if no upstream has that address.
 func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	p := a.pool
 	a.Done(now, Refused)
@@ -168,7 +161,7 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	return to
 }
 
-// count counts the job at its upstream; Done takes that back.
+// count counts the job at its upstream, until Done.
 func (a *Assignment) count() {
 	p, m := a.pool, a.member
 	p.inFlight++
@@ -185,7 +178,7 @@ func (a *Assignment) count() {
 	}
 }
 
-// notePrefetch notes what a prefetch loads, and whether a job is the first to use it.
+// notePrefetch remembers that a prefetch loads data, and finds out whether a job is the first to use it.
 func (a *Assignment) notePrefetch() {
 	last := a.project.prefetched
 	switch {
@@ -197,7 +190,7 @@ func (a *Assignment) notePrefetch() {
 	}
 }
 
-// missed forgets data that the upstream did not get: the parts that it did not have, or all.
+// missed drops the assumption that the data is cached: of the parts that were not cached before, or of all.
 func (a *Assignment) missed(all bool) {
 	from := a.found.first
 	if all {
@@ -214,7 +207,7 @@ func (a *Assignment) missed(all bool) {
 	}
 }
 
-// Done ends the attempt; calls after the first change nothing.
+// Done ends the attempt. Only the first call has an effect.
 func (a *Assignment) Done(now time.Time, o Outcome) {
 	if a.stage == ended {
 		return
@@ -225,8 +218,8 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		m.load.shed = now.Add(p.cfg.Hold)
 	}
 	if was == waiting {
-		// Without a response nothing shows that the fetch was ever begun, or that its
-		// data is there still. A refusal for load leaves what another job fetched.
+		// Without a response nothing shows that the data was fetched, or that it is still cached. If the job was
+		// refused for load, what another job fetched is.
 		switch o {
 		case Gone:
 		case NotStarted, Moved:
@@ -256,12 +249,12 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	p.forgetIfGone(now, m)
 }
 
-// responded notes that a response has begun.
+// responded takes that a response has begun, which clears the upstream of suspicion.
 func (a *Assignment) responded(now time.Time) {
 	a.pool.watch.Responded(now, &a.member.suspicion, a.number, a.pool.cfg.Interval)
 }
 
-// judge lets the breaker know the outcome of the job.
+// judge gives the outcome to the breaker.
 func (a *Assignment) judge(now time.Time, o Outcome) {
 	switch b := &a.member.breaker; o {
 	case Answered:
@@ -273,7 +266,7 @@ func (a *Assignment) judge(now time.Time, o Outcome) {
 	}
 }
 
-// evidence is each outcome that speaks against an upstream, in words.
+// evidence describes the outcomes that are failures.
 var evidence = [Outcomes]health.Failure{
 	Failed:    {One: "a response of 500 or more", Many: "responses of 500 or more"},
 	Refused:   {One: "a refused or lost connection", Many: "refused or lost connections"},
@@ -282,10 +275,10 @@ var evidence = [Outcomes]health.Failure{
 	Truncated: {One: "a truncated response", Many: "truncated responses"},
 }
 
-// Cancel takes an assignment back that was never used: nothing was sent.
+// Cancel ends an assignment that was never used.
 func (a *Assignment) Cancel(now time.Time) { a.Done(now, Moved) }
 
-// learn draws from a response that began how long the fetch took.
+// learn learns the fetch time from a response that has begun.
 func (a *Assignment) learn(now time.Time, h *Hint) {
 	if a.project.id == 0 {
 		return
@@ -305,16 +298,12 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 	}
 }
 
-// fetchTime is what it cost a job to come where its project's data was not:
-// how much longer its response took to begin than the project's responses do where
-// the data is cached, less the wait for a core. That is more than the fetch,
-// because what was computed from the data must be computed again as well. It is
-// negative where the response began earlier than others do.
+// fetchTime is how much longer the response took to begin than those of the project do where the data is cached, without
+// the wait for a core. It is negative if the response began earlier. It exceeds the fetch itself, because results computed
+// from the data must be computed again. If the upstream does not report the wait, only jobs that found a free core count.
 //
-// The upstream's own word for the fetch is not used: it leaves out what is
-// computed again, and with such short times fetches look so cheap that a pool
-// that is behind stays behind. Where the upstream does
-// not tell the wait, only jobs that found a free core count.
+// The upstream's own measure of the fetch is not used. It leaves out what is computed again, and fetches that look so cheap
+// keep an overloaded pool overloaded.
 func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	ran, cold := now.Sub(a.Claimed), a.Cache == selection.NotCached
 	switch {

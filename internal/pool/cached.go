@@ -10,33 +10,32 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// ListingIntervals is how long a cache listing counts, in intervals between two reports. It outlives the load of a report,
-// because data does not leave a cache as fast as load changes.
+// ListingIntervals is how long a cache listing counts, in report intervals: longer than a report's load, because a cache
+// changes more slowly.
 const ListingIntervals = 4 * loadIntervals
 
-// belief is the probability that data is there.
+// belief is the probability that data is cached.
 var belief = [...]float64{selection.NotCached: 0, selection.AssumedCached: 0.95, selection.Cached: 1}
 
-// cached is what is known of the data at one upstream.
+// cached is what is known of the cache of one upstream.
 type cached struct {
-	listing CacheSet  // the last one; nil is unknown
+	listing CacheSet  // the last one that was believed; nil is none
 	at      time.Time // when it was made
-	// tooLong is why the last listing cannot be true beside those of the others; "" is nothing.
-	tooLong string
-	// assumed are the projects whose jobs were sent here and that no listing names yet, by the time of the claim. Where no
-	// listing ever confirms or refutes them, the earliest are forgotten.
+	tooLong string    // why the last listing was not believed; "" if it was
+	// assumed are the projects whose jobs were sent here and that no listing has confirmed or refuted, with the time
+	// of the claim. The earliest are forgotten when there are too many.
 	assumed recent.Keys
 	prompts prompts.Server
 }
 
-// forget forgets the data of an upstream that has restarted.
+// forget empties the cache of an upstream that has restarted.
 func (c *cached) forget() {
 	c.listing, c.at, c.tooLong, c.assumed = nil, time.Time{}, "", recent.Keys{}
 	c.prompts.Restarted()
 }
 
-// replace takes a listing, and drops the assumptions that it confirms. It drops as well those that it refutes: a project
-// that it does not name although it was made two fetch times after the claim.
+// replace takes a listing, and drops the assumptions that it confirms or refutes. It refutes a project that it does not
+// contain if it was made more than two fetch times after the claim.
 func (c *cached) replace(at time.Time, listing CacheSet, fetchTime func(project uint64) float64) {
 	c.listing, c.at, c.tooLong = listing, at, ""
 	c.assumed.DropFunc(at, func(part uint64, since time.Duration) bool {
@@ -44,7 +43,7 @@ func (c *cached) replace(at time.Time, listing CacheSet, fetchTime func(project 
 	})
 }
 
-// len is how many projects the listing names.
+// len is the number of projects in the listing.
 func (c *cached) len() int {
 	if c.listing == nil {
 		return 0
@@ -52,12 +51,12 @@ func (c *cached) len() int {
 	return c.listing.Len()
 }
 
-// counts reports whether the listing is recent enough to choose by.
+// counts reports whether the listing is recent enough to be used.
 func (c *cached) counts(now time.Time, interval time.Duration) bool {
 	return c.listing != nil && now.Sub(c.at) <= ListingIntervals*interval
 }
 
-// bytes is the size of a part by the listing, however old; 0 is unknown.
+// bytes is the size of a part in the listing, however old; 0 is unknown.
 func (c *cached) bytes(part uint64) float64 {
 	if c.listing == nil || !c.listing.Contains(part) {
 		return 0
@@ -68,7 +67,7 @@ func (c *cached) bytes(part uint64) float64 {
 	return 0
 }
 
-// has says what is known of a part here, by the listing if that counts.
+// has returns whether a part is cached. listed says that the listing counts.
 func (c *cached) has(part uint64, listed bool) selection.Cache {
 	if listed && c.listing.Contains(part) {
 		return selection.Cached
@@ -79,15 +78,14 @@ func (c *cached) has(part uint64, listed bool) selection.Cache {
 	return selection.NotCached
 }
 
-// holding is what an upstream has cached of a job's data: the part that places the job, the share of all, and how many
-// parts before the first one that is missing.
+// holding is what an upstream has cached of a job's data.
 type holding struct {
-	cache selection.Cache
-	warm  float64
-	first int
+	cache selection.Cache // whether the part that places the job is cached
+	warm  float64         // share of the bytes
+	first int             // number of cached parts before the first that is not
 }
 
-// holds returns what is here of the data. It changes nothing here: the size of a project goes into n.
+// holds returns what is cached of a job's data. It changes only n, which gets the listed size of a project.
 func (c *cached) holds(now time.Time, n *need, interval time.Duration) (h holding) {
 	if n.prompt != nil {
 		hit := c.prompts.Hit(now, n.prompt)
@@ -121,8 +119,8 @@ func (c *cached) holds(now time.Time, n *need, interval time.Duration) (h holdin
 	return h
 }
 
-// take notes that the parts will be here, as a job that needs them goes here. A part that is assumed
-// to be here already was claimed before, which a listing may refute; without one it is used anew.
+// take assumes that parts are cached, because a job that needs them is sent here. An earlier assumption keeps its time, so
+// that a listing can refute it. Without listings the time is that of the last job, so that parts in use are kept.
 func (c *cached) take(now time.Time, parts []intake.Part, interval time.Duration) {
 	listed := c.counts(now, interval)
 	for i := range parts {
@@ -133,7 +131,8 @@ func (c *cached) take(now time.Time, parts []intake.Part, interval time.Duration
 	}
 }
 
-// longListing is why a listing of n projects is not believed, if the longest of the other upstreams has most; "" if it is.
+// longListing returns why a listing of n projects is not believed beside the longest one of the other upstreams; "" if it
+// is believed.
 func longListing(n, most int) string {
 	if n <= manyListed || most == 0 || n/maxTimes <= most {
 		return ""
