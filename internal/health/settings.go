@@ -9,14 +9,12 @@ import (
 
 // Settings are the settings of all breakers.
 type Settings struct {
-	// Failures is how many failures in a row open a breaker. A success starts
-	// the count again; time alone does not. A connection that takes too long opens it at
-	// once, unless the upstream has answered or reported meanwhile.
+	// Failures is the number of failures in a row that open a breaker. A success resets the count; time does not. One
+	// refused connection or connect timeout opens it, unless the upstream has responded or reported since the job was sent.
 	Failures int `yaml:"failures"`
-	// Open is how long a breaker stays open the first time. The time doubles
-	// each time the upstream fails again before it has worked for twelve times
-	// Open, which bounds the doubling. A job that finds no other upstream is let through
-	// after Open all the same.
+	// Open is how long a breaker stays open the first time. The time doubles each time it opens again, up to twelve times this
+	// value, until the upstream has worked for as long. A job that finds no other upstream is sent after the first
+	// open time already.
 	Open time.Duration `yaml:"open"`
 }
 
@@ -39,23 +37,23 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 }
 
-// OpenMax is the longest open time. A breaker that has been closed for as long starts with the first open time again.
+// OpenMax is the longest open time. A breaker that was closed for as long starts with the first open time again.
 func (s Settings) OpenMax() time.Duration { return 12 * s.Open }
 
-// doublings of the first open time exceed OpenMax.
+// doublings is the number of doublings that exceed OpenMax.
 const doublings = 4
 
 // Config is what the breakers of a pool share. All fields are required.
 type Config struct {
 	Settings
-	// Gate makes the gate of one breaker. At each failure the gate calls trips, which returns whether this many
-	// failures in a row open it.
+	// Gate makes the gate of one breaker. The gate calls trips at each failure while it is closed; trips returns whether
+	// this many failures in a row open it.
 	Gate func(trips func(inARow int) bool) Gate
 	// Rand draws the jitter of open times.
 	Rand *rand.Rand
 }
 
-// Gate is the circuit breaker of a library. It counts failures in a row, opens, and lets one job through when it is half
-// open. It lets a job through, or refuses it with an error. done takes the result of a job, nil for a success. It serves
-// all jobs until the gate opens or closes; while the gate is half open, the first result counts.
+// Gate is a library's circuit breaker. It lets a job through, or refuses it with an error. done takes the result of a job,
+// nil for a success, and serves all jobs until the gate opens or closes. A half-open gate lets one job through, and the
+// first result counts.
 type Gate = func() (done func(error), err error)

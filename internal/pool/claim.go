@@ -7,9 +7,8 @@ import (
 	"example.org/pilotfish/internal/health"
 )
 
-// Claim picks an upstream and counts the job there, in one step. tried are the
-// addresses that the job has been to, and may not go to again. The caller must
-// end the assignment with Done.
+// Claim picks an upstream and counts the job there, in one step. The job does not go to the upstreams in tried. The caller
+// must end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, error) {
 	c := &p.memory
 	n := &c.need
@@ -44,7 +43,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 	return nil, ErrNoneEligible
 }
 
-// assign counts the job at candidate i, whose breaker it has entered.
+// assign counts the job at candidate i, whose breaker has let it through.
 func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, e health.Entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
@@ -68,7 +67,7 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, e health.En
 	return a
 }
 
-// consultShadow notes where the shadow would have sent the job.
+// consultShadow records where the shadow policy would have sent the job.
 func (a *Assignment) consultShadow(s *Shadow, c *candidates) {
 	if s == nil {
 		return
@@ -80,8 +79,8 @@ func (a *Assignment) consultShadow(s *Shadow, c *candidates) {
 	}
 }
 
-// fallbacks are what the policy would pick if candidate i were not there, then
-// if the first fall-back were not there either, and so on.
+// fallbacks returns the policy's choices without candidate i, then without the first fallback, and so on. It removes them
+// from c.
 func (p *Pool) fallbacks(c *candidates, i, most int) (addresses []string) {
 	for range most {
 		c.remove(i)

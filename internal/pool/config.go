@@ -13,42 +13,40 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Settings is the part of a Config that may change while jobs run. All are required but Shadow.
+// Settings is the part of a Config that can change while jobs run. Policy, Detector, Interval and Breaker are required.
 type Settings struct {
 	// Policy picks among the eligible upstreams.
 	Policy selection.Policy
-	// Shadow is asked about each job, too, and not obeyed; nil asks nobody.
+	// Shadow is a second policy, whose choices are recorded but not used; nil is none.
 	Shadow *Shadow
-	// Detector makes the overload detector of an upstream.
+	// Detector makes the overload detector of one upstream.
 	Detector func() overload.Detector
-	// Interval is the mean time between two reports of one upstream. The load in
-	// a report counts for three intervals, a cache listing for twelve.
+	// Interval is the mean time between two reports of one upstream. Load counts for three intervals, a cache listing for
+	// twelve.
 	Interval time.Duration
 	// Probe has upstreams probed before jobs are claimed (Pool.Probes).
 	Probe bool
-	// Breaker says when a breaker opens, and for how long.
+	// Breaker sets when breakers open, and for how long.
 	Breaker health.Settings
-	// Heavy says which jobs are heavy.
+	// Heavy sets which jobs are heavy.
 	Heavy HeavySettings
 }
 
-// Shadow is a policy that somebody would like to try. It draws from a random source of its own,
-// so that the other's choices are the same without it.
+// Shadow is a policy on trial. It has its own random source, so that it does not affect the choices of the policy in use.
 type Shadow struct {
 	Policy selection.Policy
 	Rand   *rand.Rand
 }
 
-// Config says how a pool chooses. Settings, Gate and Rand are required.
+// Config configures a pool. Settings, Gate and Rand are required.
 type Config struct {
 	Settings
-	// Gate makes the breaker of an upstream, as health.Config.Gate.
+	// Gate makes the gate of one breaker, as health.Config.Gate does.
 	Gate func(trips func(inARow int) bool) health.Gate
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
-	// Hold is how long an upstream that refused a job for load gets no other
-	// while there is another to ask. Without it an upstream that refuses at once
-	// would look idle and attract the rest. Default 1 s; negative is not at all.
+	// Hold is how long an upstream that refused a job for load gets no other while another upstream is eligible. Without
+	// it, an upstream that refuses at once looks idle and attracts all jobs. Default 1 s; negative is never.
 	Hold time.Duration
 }
 
@@ -67,20 +65,20 @@ func (c *Config) validate() error {
 	return f.Err()
 }
 
-// HeavySettings says which jobs are heavy: those for dedicated upstreams (the thesis, 8.2.3).
+// HeavySettings sets which jobs are heavy and go to dedicated upstreams (the thesis, 8.2.3).
 type HeavySettings struct {
-	// Projects are those whose jobs are heavy.
+	// Projects are the projects whose jobs are heavy.
 	Projects []string `yaml:"projects,omitempty"`
-	// Bytes is the size of a project's data from which on its jobs are heavy, where the size is known. 0 is none.
+	// Bytes is the minimum size of a project's data for its jobs to be heavy, if the size is known. With 0, the size does not count.
 	Bytes settings.Size `yaml:"bytes"`
-	// Expected is the time on a core, fetches aside, from which on jobs that are expected to take it are heavy. 0 is none.
+	// Expected is the minimum expected duration of a heavy job on a core, without fetches. With 0, the duration does not count.
 	Expected time.Duration `yaml:"expected"`
 }
 
-// maxHeavyProjects bounds Projects.
+// maxHeavyProjects is the maximum length of Projects.
 const maxHeavyProjects = 10_000
 
-// Check reports what cannot be used.
+// Check adds invalid values to f.
 func (s HeavySettings) Check(f *settings.Faults) {
 	f.Within("projects", len(s.Projects), 0, maxHeavyProjects)
 	for i, project := range s.Projects {
@@ -92,7 +90,7 @@ func (s HeavySettings) Check(f *settings.Faults) {
 	f.NotNegative("expected", s.Expected)
 }
 
-// keys is the set of the projects' hashes.
+// keys returns the hashes of the projects.
 func (s HeavySettings) keys() map[uint64]bool {
 	keys := make(map[uint64]bool, len(s.Projects))
 	for _, project := range s.Projects {

@@ -10,23 +10,22 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The reasons why nothing could be claimed.
+// The errors of a claim.
 var (
-	// ErrNoneEligible: there are upstreams to try, but none may be picked now.
+	// ErrNoneEligible: no upstream is eligible now. The job can wait for one.
 	ErrNoneEligible = errors.New("no upstream is eligible")
-	// ErrNotAdmitted is the ErrNoneEligible of a job that an overload level
-	// refuses for its project and priority, where other jobs are admitted.
+	// ErrNotAdmitted wraps ErrNoneEligible: overload detection refuses this project and priority, and admits others.
 	ErrNotAdmitted = fmt.Errorf("%w for this project and priority", ErrNoneEligible)
-	// ErrBusy is the ErrNoneEligible of a prefetch that finds no upstream with a free core.
+	// ErrBusy wraps ErrNoneEligible: no upstream has a free core for a prefetch.
 	ErrBusy = fmt.Errorf("%w: no core is free for a prefetch", ErrNoneEligible)
-	// ErrAllTried: the job has been to every upstream that takes new jobs.
+	// ErrAllTried: the job has tried every upstream that takes new jobs.
 	ErrAllTried = errors.New("every upstream has been tried")
 	// ErrEmpty: the pool has no upstreams.
 	ErrEmpty = errors.New("no upstreams are known")
 )
 
-// routingReason is why a job that has been to the upstreams in tried does not go to m, whatever m's health; Eligible if it
-// may. While all upstreams leave, that is no reason.
+// routingReason is why a job that has tried some upstreams does not go to m, apart from m's health and load. If no upstream
+// takes new jobs, because all stop or drain, that is no reason.
 func (p *Pool) routingReason(now time.Time, m *member, tried *Places, heavy bool) Reason {
 	switch r := m.leaving(now); {
 	case !p.counted.serves(m, heavy):
@@ -39,7 +38,7 @@ func (p *Pool) routingReason(now time.Time, m *member, tried *Places, heavy bool
 	return Eligible
 }
 
-// rules says which count among the upstreams of a set that take new jobs, heavy or ordinary ones.
+// rules returns the rules for the upstreams of a set that take new heavy or ordinary jobs.
 func (p *Pool) rules(now time.Time, set []*member, heavy bool) rules {
 	all, takers, suspects, shut := p.takers(now, heavy).all, 0, 0, 0
 	for _, m := range set {
@@ -57,19 +56,17 @@ func (p *Pool) rules(now time.Time, set []*member, heavy bool) rules {
 	return rules{suspicion: 2*suspects <= takers, breakers: shut < takers || takers == 0}
 }
 
-// AllTried reports whether there are upstreams, and a job has been to all that
-// take its new jobs: what leaves is nothing to wait for, unless all leave.
+// AllTried reports whether a job has tried all upstreams that take new jobs. It does not wait for those that stop or drain,
+// unless all do.
 func (p *Pool) AllTried(now time.Time, tried *Places, heavy bool) bool {
-	return len(p.set) > 0 && tried.Len() >= p.takers(now, heavy).n && // fewer cannot be all: most calls end here
+	return len(p.set) > 0 && tried.Len() >= p.takers(now, heavy).n && // most calls end here
 		!slices.ContainsFunc(p.set, func(m *member) bool { return p.routingReason(now, m, tried, heavy) == Eligible })
 }
 
-// eligible finds the upstreams that a job may go to: those with the least reason against them, if that is one with which
-// an upstream gets jobs. If there are none, breakers count as half open as soon as the first open time is over: the growth
-// of open times spares jobs, and this job finds no other upstream.
-//
-// In a large pool it looks at a few upstreams, if those suffice. c has what the job needs, and gets the rest. Nothing else
-// changes.
+// eligible finds the upstreams that a job can go to: those with the least reason against them, if an upstream with that
+// reason gets jobs at all. If there are none, breakers count as half open after the first open time, whatever it has grown
+// to. In a large pool it considers only some upstreams, if those suffice. It needs c.need and sets the rest of c; nothing
+// else changes.
 func (p *Pool) eligible(now time.Time, c *candidates, among, tried *Places, rng *rand.Rand) error {
 	n := &c.need
 	c.job = selection.Job{
@@ -93,7 +90,7 @@ func (p *Pool) eligible(now time.Time, c *candidates, among, tried *Places, rng 
 		c.count.early = true
 		p.look(now, c, set, tried, c.count)
 	}
-	c.job.Fetch = p.fetch(n)              // after the look, as a listing may tell a size
+	c.job.Fetch = p.fetch(n)              // after look, which reads sizes from listings
 	c.job.Once = c.oneOff() * p.once.mean // the probability that no other job of the project comes
 	switch {
 	case len(c.members) > 0:
@@ -108,8 +105,8 @@ func (p *Pool) eligible(now time.Time, c *candidates, among, tried *Places, rng 
 	return ErrNoneEligible
 }
 
-// few looks at some upstreams of a large pool, and reports whether they suffice: at those near the project while one of
-// them has a free core, or else at more if the pool is very large. A job that has been to many looks at a few others.
+// few considers some upstreams of a large pool, and reports whether they suffice: those near the project if one of them
+// has a free core, else more in a very large pool. For a job that has tried many upstreams it considers some others.
 func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) bool {
 	_, local := p.cfg.Policy.(selection.Local)
 	late := tried.Len() >= near
@@ -135,8 +132,7 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	return eligible()
 }
 
-// some adds to a set more upstreams, from a random one on, to which a job that has been to those in tried can go. They
-// become as many as that, if there are so many.
+// some adds upstreams that a job can go to, starting at a random one, until the set has that size.
 func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy bool, rng *rand.Rand) []*member {
 	before, from := set, rng.IntN(len(p.set))
 	for i := 0; i < len(p.set) && len(set) < size; i++ {
@@ -148,8 +144,8 @@ func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy
 	return set
 }
 
-// look goes through the upstreams of a set. That happens for every claim, so it
-// asks each thing once. The candidates are empty if the least reason allows none.
+// look makes candidates of the upstreams of a set with the least reason against them. There are none if upstreams with
+// that reason get no jobs. It runs for every claim, so it computes each thing once.
 func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, count rules) {
 	c.members, c.views, c.reasons, c.reason, c.count = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere, count
 	for _, m := range set {
@@ -174,13 +170,13 @@ func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, 
 	}
 }
 
-// view fills v with the load at m, by the last report if that is fresh, and with what depends on the job's data.
+// view fills in what a policy sees of m: its load, by the last report if that is fresh, and the job's data there.
 func (p *Pool) view(v *selection.View, now time.Time, m *member, c *candidates) {
 	fresh := m.fresh(now, p.cfg.Interval)
 	v.ID, v.Weight, v.Cores = m.id, m.Weight*m.ramp(now), m.cores(&p.norms)
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs = m.load.present(fresh)
-	if c.need.project.id == 0 || m.unanswered.ofProject[c.need.project.id] == 0 { // else those that wait need cores when this job does
+	if c.need.project.id == 0 || m.unanswered.ofProject[c.need.project.id] == 0 { // else the jobs that wait will need cores when this one does
 		v.Coreless = m.load.coreless(fresh)
 	}
 	if c.job.Priority == selection.High {

@@ -9,23 +9,23 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Ranked is one upstream as a policy would see it for a job.
+// Ranked is one upstream as a policy sees it for a job.
 type Ranked struct {
 	// Address is host:port.
 	Address string `json:"address"`
-	// Picked is set for the one that the policy picks.
+	// Picked is set for the upstream that the policy picks.
 	Picked bool `json:"picked"`
-	// Heavy is set where upstreams for heavy jobs are ranked.
+	// Heavy is set for an upstream for heavy jobs.
 	Heavy bool `json:"heavy,omitempty"`
-	// Shadow is set for the one that the shadow policy would pick.
+	// Shadow is set for the upstream that the shadow policy would pick.
 	Shadow bool `json:"shadow,omitempty"`
-	// Cache says whether the project's data is there: none, assumed or cached.
+	// Cache is whether the project's data is cached there: none, assumed or cached.
 	Cache string `json:"cache"`
-	// Found is the share of the job's data that is there, by its bytes where they are known.
+	// Found is the cached share of the job's data, by bytes if sizes are known.
 	Found float64 `json:"found"`
-	// Jobs is the estimate of the jobs that are there now.
+	// Jobs is the estimated number of jobs there now.
 	Jobs float64 `json:"jobs"`
-	// Overtaken is how many of them the job would overtake: those of low priority that wait, if it is a high job.
+	// Overtaken is the number of waiting jobs that this one would overtake: those of low priority, if its own is high.
 	Overtaken float64 `json:"overtaken,omitempty"`
 	// Expected is how long the job would probably hold a core there, in seconds, with the fetch of data that is not there;
 	// absent while unknown. ExpectedBy names the jobs from which the part without the fetch was learned: length_key (those of the
@@ -34,12 +34,12 @@ type Ranked struct {
 	ExpectedBy string  `json:"expected_by,omitempty"`
 	// Probe is set if the upstream would be probed before the job is sent.
 	Probe bool `json:"probe,omitempty"`
-	// Cost is what spoke for and against it; absent where the policy weighs no costs.
+	// Cost is the parts of its cost; absent if the policy computes no costs.
 	Cost *selection.Cost `json:"cost,omitempty"`
 }
 
-// Explain ranks the eligible upstreams for a job without claiming one, the
-// one that would be picked first. It changes nothing: ties are broken by random numbers of its own.
+// Explain ranks the eligible upstreams for a job, the policy's choice first. It claims none and changes nothing: ties are
+// broken by random numbers of its own.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	rng := rand.New(rand.NewPCG(uint64(now.UnixNano()), r.Project))
 	c := &candidates{}

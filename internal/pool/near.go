@@ -7,8 +7,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// nearby adds to a set the upstreams that are near the project, the first in its rendezvous order first. It adds none
-// where a claim must look at all.
+// nearby adds the upstreams near the project to a set, in its rendezvous order. It adds none if a claim must consider all.
 func (p *Pool) nearby(set []*member, project *projectState) []*member {
 	if project.id == 0 || len(p.set) < nearFrom {
 		return set
@@ -23,7 +22,7 @@ func (p *Pool) nearby(set []*member, project *projectState) []*member {
 	return set
 }
 
-// among returns the upstreams of the set that have these addresses, in the order of the set.
+// among returns the upstreams with these addresses, sorted by address.
 func (p *Pool) among(addresses *Places) []*member {
 	set := make([]*member, 0, addresses.Len())
 	for _, address := range addresses.list {
@@ -41,8 +40,8 @@ type placed struct {
 	score float64
 }
 
-// first returns the places of the first members in the project's rendezvous order. It
-// keeps those alone in order, which is far less work than to sort all.
+// first returns the indexes of the first upstreams in the project's rendezvous order. It keeps only those in order, which is
+// much cheaper than sorting all.
 func (p *Pool) first(project uint64) (places [near]uint16) {
 	best := make([]placed, 0, near)
 	for i, m := range p.set {

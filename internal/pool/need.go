@@ -9,30 +9,30 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Request is what Claim is asked for.
+// Request describes a job to Claim.
 type Request struct {
-	// Project is a hash of the project's identifier; 0 for none.
+	// Project is the hash of the project's identifier; 0 is none.
 	Project uint64
-	// Data is the parts of the project's data; nil is one.
+	// Data is the parts of the project's data; nil is one part.
 	Data     *intake.Parts
 	Priority selection.Priority
-	// Prefetch is set for a request that only loads the project's data. It needs an upstream with a free core.
+	// Prefetch is set for a request that only loads the project's data. It requires a free core.
 	Prefetch bool
-	// Heavy is what Pool.Heavy returns of the job.
+	// Heavy is the result of Pool.Heavy.
 	Heavy bool
-	// Bytes is the size of the project's data, if the job tells it; 0 if not.
+	// Bytes is the size of the project's data; 0 is unknown.
 	Bytes float64
 	// LengthKey is a hash of what tells the project's jobs apart by their duration; 0 for nothing.
 	LengthKey uint64
-	// Among, if not nil, are the only addresses that the job may go to.
+	// Among, if not nil, restricts the job to these addresses.
 	Among *Places
-	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
+	// Fallbacks is the maximum length of Choice.Fallbacks.
 	Fallbacks int
-	// Waiter is the job if it may be moved while it waits; nil if not.
+	// Waiter is the job, if it can be moved while it waits; else nil.
 	Waiter Waiter
 }
 
-// need finds out about a job's data. keep remembers the job.
+// need fills in n for a job. With keep, it remembers the job's projects.
 func (p *Pool) need(n *need, r *Request, keep bool) {
 	*n = need{named: p.projects.state(r.Project, keep), priority: r.Priority, data: data{bytes: 1}}
 	n.project = n.named
@@ -59,7 +59,7 @@ func (p *Pool) need(n *need, r *Request, keep bool) {
 	}
 }
 
-// sizes fills in the sizes of the parts of a set that listings have named. If one is unknown, all parts count the same.
+// sizes fills in the sizes of the parts of a set. If one is unknown, all parts have the same weight.
 func (p *Pool) sizes(d *data, parts []intake.Part, keep bool) {
 	*d = data{set: true, parts: slices.Clone(parts)}
 	for i := range d.parts {
@@ -83,7 +83,7 @@ func (p *Pool) sizes(d *data, parts []intake.Part, keep bool) {
 	}
 }
 
-// listedSize is the size of a part where no job has needed it yet, as some listing tells it; 0 is unknown.
+// listedSize returns the size of a part in the listing of any upstream; 0 is unknown. No job has needed the part before.
 func (p *Pool) listedSize(part uint64) float64 {
 	for _, m := range p.set[:min(len(p.set), many)] {
 		if bytes := m.cached.bytes(part); bytes > 0 {
@@ -93,7 +93,7 @@ func (p *Pool) listedSize(part uint64) float64 {
 	return 0
 }
 
-// learnSizes remembers the sizes that listings tell of what a job needs that goes to m.
+// learnSizes remembers the sizes of a job's parts in m's listing.
 func (p *Pool) learnSizes(m *member, n *need) {
 	n.project.listed = cmp.Or(n.data.listed, n.project.listed)
 	for i := 0; n.data.set && i < len(n.data.parts); i++ {
@@ -103,7 +103,7 @@ func (p *Pool) learnSizes(m *member, n *need) {
 	}
 }
 
-// Heavy reports whether a job is for the upstreams for heavy jobs. None is while there are none, or no others.
+// Heavy reports whether a job is heavy. No job is while all upstreams, or none, are for heavy jobs.
 func (p *Pool) Heavy(r Request) bool {
 	if !p.counted.mixed || r.Project == 0 {
 		return false

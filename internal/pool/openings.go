@@ -7,17 +7,17 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Openings are the upstreams that admit some jobs at one instant. Found once, they spare a claim for each waiting job
-// that all refuse: a claim that fails looks at every upstream. They are valid until the next claim that succeeds.
+// Openings are the upstreams that admit jobs at one instant. With many waiting jobs, they save the claims that would fail,
+// each of which considers every upstream. They are valid until a claim succeeds.
 type Openings struct {
 	members []*member
 	levels  []overload.Level // of the members
-	best    overload.Level   // of these
-	unsure  bool             // jobs differ: some upstreams are for heavy jobs, suspect, or have a breaker that may be half open
+	best    overload.Level   // the highest of these
+	unsure  bool             // some upstreams are for heavy jobs, suspect or nearly half open: only a claim can tell
 	hour    uint64
 }
 
-// Openings looks at every upstream, and changes nothing.
+// Openings considers every upstream, and changes nothing.
 func (p *Pool) Openings(now time.Time) *Openings {
 	o, count := &Openings{hour: uint64(now.Unix() / 3600), unsure: p.counted.mixed}, p.rules(now, p.set, false)
 	for _, m := range p.set {
@@ -40,12 +40,12 @@ func (p *Pool) Openings(now time.Time) *Openings {
 	return o
 }
 
-// None reports whether no upstream admits any job.
+// None reports whether certainly no upstream admits any job.
 func (o *Openings) None() bool { return len(o.members) == 0 && !o.unsure }
 
-// Refuse reports whether a claim of the job would certainly fail. tried is where it has been.
+// Refuse reports whether a claim of the job would certainly fail.
 func (o *Openings) Refuse(r Request, tried *Places) bool {
-	rank := 0.0 // of one whose data is in parts, a claim finds the project
+	rank := 0.0 // 0 if only a claim finds the project that places the job
 	if r.Data == nil {
 		rank = overload.Rank(selection.Job{Project: r.Project, Priority: r.Priority, Hour: o.hour})
 	}

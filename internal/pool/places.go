@@ -2,14 +2,14 @@ package pool
 
 import "slices"
 
-// indexFrom is the length from which on a set of addresses is searched through a map.
+// indexFrom is the length at which a set of addresses gets a map.
 const indexFrom = 8
 
-// Places is a set of addresses, in the order in which they were added. The zero value, and nil, is the empty set.
+// Places is a set of addresses, in the order in which they were added. The zero value and nil are empty sets.
 type Places struct {
 	list  []string
 	room  [2]string      // for list: most jobs have one attempt
-	index map[string]int // the place in list; nil while list is short
+	index map[string]int // index in list; nil while list is short
 }
 
 // NewPlaces returns the set of these addresses. It keeps the slice.
@@ -53,7 +53,7 @@ func (p *Places) Has(address string) bool {
 	return ok && i < len(p.list)
 }
 
-// Len is how many addresses are in the set.
+// Len is the number of addresses.
 func (p *Places) Len() int {
 	if p == nil {
 		return 0
@@ -61,5 +61,5 @@ func (p *Places) Len() int {
 	return len(p.list)
 }
 
-// WithoutLast returns the set without the address that was added last. Nothing may be added to what it returns.
+// WithoutLast returns the set without the address that was added last. The result shares memory and must not be changed.
 func (p *Places) WithoutLast() *Places { return &Places{list: p.list[:len(p.list)-1], index: p.index} }

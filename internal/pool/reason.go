@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// Reason is why an upstream gets no new job now. They are in order: a claim takes the upstreams with the
-// least reason against them, if that allows it.
+// Reason is why an upstream gets no new job now. A claim takes the upstreams with the least reason, in this order, if
+// upstreams with that reason get jobs at all.
 type Reason uint8
 
 // The reasons, a closed set.
 const (
-	// Eligible: there is none.
+	// Eligible: no reason.
 	Eligible Reason = iota
-	// Ordinary: the job is heavy, and the upstream is not for heavy jobs. It is asked if no such upstream is eligible.
+	// Ordinary: the job is heavy, and the upstream is not for heavy jobs. It gets the job if no dedicated one is eligible.
 	Ordinary
-	// Shedding: it refused a job for load a moment ago. It is asked if no other may be.
+	// Shedding: it has just refused a job for load. It gets jobs if no other upstream is eligible.
 	Shedding
-	// NotAdmitted: its overload level refuses the job for its project and priority.
+	// NotAdmitted: overload detection refuses the job's project and priority. The job waits.
 	NotAdmitted
-	// Overloaded: by a fresh report it may take no job. The job waits.
+	// Overloaded: overload detection refuses all jobs. The job waits.
 	Overloaded
-	// Suspect: it takes jobs and answers none. It is asked if the others cannot be waited for either.
+	// Suspect: it accepts jobs and does not respond. It gets a job that has no other upstream to wait for.
 	Suspect
-	// Shut: its breaker is open, or waits for the verdict of its probe.
+	// Shut: its breaker is open, or half open with a probe in flight. It gets jobs if all breakers are: panic mode.
 	Shut
-	// Tried: the job has been there.
+	// Tried: the job has tried it.
 	Tried
-	// Stopping: it stops within StopNotice. It gets jobs if all stop or drain.
+	// Stopping: it stops within StopNotice. It gets jobs if all upstreams stop or drain.
 	Stopping
-	// Drains: it leaves. It gets jobs if all stop or drain.
+	// Drains: discovery drains it. It gets jobs if all upstreams stop or drain.
 	Drains
-	// Drained: an operator keeps jobs away, unless all drain.
+	// Drained: an operator drains it. It gets jobs if all upstreams stop or drain.
 	Drained
 	// Dedicated: it is for heavy jobs, and the job is not heavy.
 	Dedicated
-	// Elsewhere: it is none of those that the job may go to.
+	// Elsewhere: the job is restricted to other upstreams.
 	Elsewhere
 )
 
-// StopNotice is how long before it stops an upstream gets no new jobs: the notice of pre-emptible virtual machines.
+// StopNotice is how long before its stop an upstream gets no new jobs: the notice that pre-emptible machines get.
 const StopNotice = 30 * time.Second
 
 var reasons = [...]string{
@@ -49,13 +49,13 @@ var reasons = [...]string{
 	Tried: "tried", Stopping: "stopping", Drains: "draining", Drained: "drained by hand", Elsewhere: "elsewhere",
 }
 
-// String returns the words in logs and in the admin interface; "" for Eligible.
+// String returns the reason in the words of logs and the admin port; "" for Eligible.
 func (r Reason) String() string { return reasons[r] }
 
-// MarshalText returns the same words.
+// MarshalText returns String.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText takes those words.
+// UnmarshalText reverses MarshalText.
 func (r *Reason) UnmarshalText(text []byte) error {
 	i := slices.Index(reasons[:], string(text))
 	if i < 0 {
