@@ -132,6 +132,19 @@ func (b *tab) next() {
 	b.until(fmt.Sprintf(`document.body.dataset.at !== %q`, at))
 }
 
+// afterNext waits for what the page asks for from now on. What it shows next may have been under way.
+func (b *tab) afterNext() {
+	b.t.Helper()
+	b.next()
+	b.next()
+}
+
+// tile is the value of a tile.
+func (b *tab) tile(title string) string {
+	b.t.Helper()
+	return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === %q).children[1].textContent`, title))
+}
+
 // until waits for the page to make an expression true.
 func (b *tab) until(expression string) {
 	b.t.Helper()

@@ -38,8 +38,7 @@ func TestPictureOfAKilledServer(t *testing.T) {
 	time.Sleep(40 * time.Second)
 	minute := get[fleet](t, s, "/api/now").Fleet.Windows[0].All
 	require.Equal(t, minute.Jobs, minute.Complete, "no job may be lost: %+v", minute)
-	b.next()
-	b.next()
+	b.afterNext()
 	image, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("../../docs/killed.png", image, 0o644))

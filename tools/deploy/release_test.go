@@ -20,11 +20,11 @@ import (
 // programs are in each archive.
 var programs = []string{"pilotfish", "ruleserver", "tracelab"}
 
-// release builds the archives of this machine and of macOS in a folder of its own.
-func release(t *testing.T, env ...string) string {
+// release builds the archives of these systems in a folder of its own.
+func release(t *testing.T, systems []string, env ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
-	cmd := exec.Command(filepath.Join(root, "tools", "release", "build"), out, "1.2.3", "linux-"+runtime.GOARCH, "darwin-amd64", "darwin-arm64")
+	cmd := exec.Command(filepath.Join(root, "tools", "release", "build"), append([]string{out, "1.2.3"}, systems...)...)
 	cmd.Env = append(os.Environ(), env...)
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
@@ -32,14 +32,15 @@ func release(t *testing.T, env ...string) string {
 }
 
 func TestReleasesAreWholeAndTheSame(t *testing.T) {
-	out := release(t)
+	here := "linux-" + runtime.GOARCH
+	out := release(t, []string{here, "darwin-arm64"})
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
 	require.NoError(t, err)
 	check := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = out
 	require.NoError(t, check.Run())
 
-	name := "pilotfish-1.2.3-linux-" + runtime.GOARCH
+	name := "pilotfish-1.2.3-" + here
 	must(t, "tar", "xzf", filepath.Join(out, name+".tar.gz"), "-C", out)
 	for _, program := range programs {
 		path := filepath.Join(out, name, program)
@@ -57,25 +58,23 @@ func TestReleasesAreWholeAndTheSame(t *testing.T) {
 	}
 	linked(t, filepath.Join(out, name))
 	declared(t, filepath.Join(out, name))
-	for _, arch := range []string{"amd64", "arm64"} {
-		macOS(t, out, "pilotfish-1.2.3-darwin-"+arch, arch, filepath.Join(out, name))
-	}
+	macOS(t, out, "pilotfish-1.2.3-darwin-arm64", filepath.Join(out, name))
 	installed(t, filepath.Join(out, name+".deb"), "dpkg", "--force-not-root", "--force-script-chrootless", "--root=%s", "--install")
 	installed(t, filepath.Join(out, name+".rpm"), "rpm", "--root=%s", "--install", "--nodeps", "--replacepkgs")
 
-	again, err := os.ReadFile(filepath.Join(release(t, "TZ=Asia/Tokyo", "LC_ALL=C", "TMPDIR="+t.TempDir()), "SHA256SUMS"))
+	again, err := os.ReadFile(filepath.Join(release(t, []string{here}, "TZ=Asia/Tokyo", "LC_ALL=C", "TMPDIR="+t.TempDir()), "SHA256SUMS"))
 	require.NoError(t, err)
-	assert.Equal(t, string(sums), string(again))
+	assert.Subset(t, strings.Split(string(sums), "\n"), strings.Split(string(again), "\n"))
 }
 
 // macOS checks that the programs of an archive are for macOS, and that its other files are those of the one for Linux.
-func macOS(t *testing.T, out, name, arch, linux string) {
+func macOS(t *testing.T, out, name, linux string) {
 	t.Helper()
 	must(t, "tar", "xzf", filepath.Join(out, name+".tar.gz"), "-C", out)
 	for _, program := range programs {
 		built, err := buildinfo.ReadFile(filepath.Join(out, name, program))
 		require.NoError(t, err)
-		assert.Subset(t, built.Settings, []debug.BuildSetting{{Key: "GOOS", Value: "darwin"}, {Key: "GOARCH", Value: arch}}, program)
+		assert.Subset(t, built.Settings, []debug.BuildSetting{{Key: "GOOS", Value: "darwin"}, {Key: "GOARCH", Value: "arm64"}}, program)
 	}
 	files := func(folder string) (paths []string) {
 		require.NoError(t, fs.WalkDir(os.DirFS(folder), ".", func(path string, _ fs.DirEntry, err error) error {
