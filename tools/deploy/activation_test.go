@@ -48,7 +48,8 @@ func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 	defer notices.Close()
 	require.NoError(t, notices.SetReadDeadline(time.Now().Add(time.Minute)))
 
-	args := []string{"--setenv=NOTIFY_SOCKET=" + notices.LocalAddr().String(), "--listen=" + jobs, "--fdname=" + setting(t, "pilotfish.socket", "FileDescriptorName")}
+	state := t.TempDir()
+	args := []string{"--setenv=STATE_DIRECTORY=" + state, "--setenv=NOTIFY_SOCKET=" + notices.LocalAddr().String(), "--listen=" + jobs, "--fdname=" + setting(t, "pilotfish.socket", "FileDescriptorName")}
 	systemd := exec.Command("systemd-socket-activate", append(args, strings.Fields(command)...)...)
 	var log bytes.Buffer
 	systemd.Stdout, systemd.Stderr = &log, &log
@@ -64,10 +65,12 @@ func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 		return assert.NoError(t, answer.Body.Close())
 	}, time.Minute, 10*time.Millisecond, "nobody answers at %s: %s", jobs, &log)
 	assert.Equal(t, "READY=1", heard(t, notices))
+	assert.FileExists(t, filepath.Join(state, "running"), "the next start will know how this process ended")
 
 	require.NoError(t, systemd.Process.Signal(syscall.SIGTERM)) // it became the service
 	assert.Equal(t, "STOPPING=1", heard(t, notices))
 	require.NoError(t, systemd.Wait(), "%s", &log)
+	assert.NoFileExists(t, filepath.Join(state, "running"))
 	assert.Contains(t, log.String(), `"jobs":"`+jobs+`"`)
 }
 
