@@ -9,7 +9,8 @@ import (
 	"example.org/pilotfish/internal/health"
 )
 
-// A job or a poll that is refused makes the upstream not eligible at once, with the reason.
+// A job or a poll that is refused makes the upstream not eligible at once, with the reason, until it is reached. The open
+// time of its breaker ends earlier: then a job tries it, and it is not shown as eligible for that.
 func TestDownIsDown(t *testing.T) {
 	second := start.Add(time.Second)
 	for name, refuse := range map[string]func(f *fixture, a *Assignment){
@@ -20,9 +21,12 @@ func TestDownIsDown(t *testing.T) {
 		a := f.must(start, Request{}, nil)
 		refuse(f, a)
 		a.Done(second, Refused)
-		s := f.state(second, a.Address)
-		assert.Equal(t, Shut, s.Reason, name)
-		assert.Equal(t, "down: connection refused since 00:00", s.Why, name)
+		for _, now := range []time.Time{second, second.Add(time.Hour)} {
+			s := f.state(now, a.Address)
+			assert.Equal(t, Shut, s.Reason, name)
+			assert.Equal(t, "down: connection refused since 00:00", s.Status, name)
+		}
+		f.must(second.Add(time.Hour), Request{Among: places([]string{a.Address})}, nil)
 		f.Report(second, a.Address, report(second, 0, 0))
 		assert.True(t, f.state(second, a.Address).Eligible, name)
 	}

@@ -12,8 +12,8 @@ import (
 // State is all that the pool knows of one upstream, for people and metrics.
 type State struct {
 	Upstream
-	// Eligible ignores panic mode and a drain of all upstreams, in which jobs may
-	// still go there. Reason is what keeps the upstream from being eligible, and Why
+	// Eligible ignores panic mode and a drain of all upstreams, in which jobs may still go there, and the one
+	// job that tries an upstream that was down. Reason is what keeps the upstream from being eligible, and Why
 	// says it with the evidence.
 	Eligible bool   `json:"eligible"`
 	Reason   Reason `json:"reason,omitzero"`
@@ -104,6 +104,9 @@ func (p *Pool) States(now time.Time) []State {
 		s := p.state(now, m)
 		if s.Reason = m.leaving(now); s.Reason == Eligible {
 			s.Reason = m.reason(now, nil, count, p.cfg.Interval)
+		}
+		if s.Reason == Eligible && !s.DownSince.IsZero() {
+			s.Reason = Shut // a job may try it, but it is down until it is reached
 		}
 		s.Eligible = s.Reason == Eligible
 		s.Why = s.Reason.String()
