@@ -120,6 +120,10 @@ const (
 	figures
 )
 
+// unprobed are the policies that choose by the project and this sidecar's own jobs: a probe would change nothing. It would
+// hardly tell anything to a process that sees every job.
+var unprobed = []string{"bounded-hash", "least-in-flight", "p2c-ewma", "plan"}
+
 // leastWait is the shortest wait that a run reports, in seconds: nobody notices shorter ones.
 const leastWait = 0.010
 
@@ -137,6 +141,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		cfg.Sidecars.Count = 1
 	}
 	cfg.Sidecars.Hedge = c.Hedged
+	cfg.Sidecars.Probe = s.Sidecars.Probe && !c.Alone && !slices.Contains(unprobed, c.Policy)
 	if c.Queued {
 		cfg.Fleet.Order = "arrival"
 	}
