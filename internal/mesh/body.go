@@ -64,7 +64,7 @@ func (x *exchange) read() (b body, err error) {
 // readWhole reads a body that Envoy has buffered. Envoy keeps it, so a job that waits
 // takes no memory for it here.
 func (x *exchange) readWhole() error {
-	if err := x.send(proceed(requestHeadersReply, nil)); err != nil {
+	if err := x.send(proceed(x.stream.message(), requestHeadersReply, nil)); err != nil {
 		return err
 	}
 	m, err := x.receive()
@@ -97,25 +97,25 @@ func (x *exchange) readPieces(length int64) (b body, err error) {
 }
 
 // forward sends what was received of the body back to Envoy, after the reply m. All but the last message are queued.
-func (b body) forward(m []byte, queue, send func([]byte) error) error {
+func (x *exchange) forward(b body, m []byte) error {
 	all := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
 	if left := b.pieces.left; len(left) > 0 || len(all) == 0 {
 		all = append(all, left)
 	}
 	for i, one := range all {
-		if err := queue(m); err != nil {
+		if err := x.queue(m); err != nil {
 			return err
 		}
 		last := i == len(all)-1 && b.pieces.ended && !b.pieces.trailers
-		m = piece(requestBodyReply, one, last)
+		m = piece(x.stream.message(), requestBodyReply, one, last)
 	}
 	if b.pieces.trailers {
-		if err := queue(m); err != nil {
+		if err := x.queue(m); err != nil {
 			return err
 		}
-		m = trailers(requestTrailersReply)
+		m = trailers(x.stream.message(), requestTrailersReply)
 	}
-	return send(m)
+	return x.send(m)
 }
 
 // pieces reads a body out of Envoy's messages.

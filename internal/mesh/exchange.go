@@ -101,11 +101,11 @@ func (x *exchange) place(b body, add http.Header) error {
 		x.limit = maxHead
 	}
 	addresses := append([]string{x.book.Lease.Address}, x.book.Lease.Fallbacks...)
-	m := destination(reply, addresses, add)
+	m := destination(x.stream.message(), reply, addresses, add)
 	if b.kept == nil {
 		return x.send(m)
 	}
-	return b.forward(m, x.queue, x.send)
+	return x.forward(b, m)
 }
 
 // refuse has Envoy respond with what went wrong.
@@ -118,7 +118,7 @@ func (x *exchange) refuse(err error) error {
 	header := http.Header{}
 	x.book.Response(nil, header)
 	p.SetHeaders(header)
-	return x.send(immediate(p, header))
+	return x.send(immediate(x.stream.message(), p, header))
 }
 
 // receive waits for Envoy's next message.

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -148,52 +149,72 @@ func fields(b []byte, use func(n protowire.Number, v uint64, inner []byte) error
 // headers decodes an HttpHeaders or HttpTrailers.
 func (m *message) headers(b []byte) error {
 	m.header = http.Header{}
-	lines := 0
 	return fields(b, func(n protowire.Number, v uint64, inner []byte) error {
-		if n == 3 { // end_of_stream
+		switch n {
+		case 1:
+			return m.headerMap(inner)
+		case 3: // end_of_stream
 			m.end = v != 0
-		}
-		if n != 1 { // not the core.HeaderMap
-			return nil
-		}
-		return fields(inner, func(n protowire.Number, _ uint64, line []byte) error {
-			if n != 1 {
-				return nil
-			}
-			if lines++; lines > maxHeaderLines {
-				return errHeaders
-			}
-			return m.headerLine(line)
-		})
-	})
-}
-
-// headerLine decodes a core.HeaderValue.
-func (m *message) headerLine(b []byte) error {
-	var key, value []byte
-	err := fields(b, func(n protowire.Number, _ uint64, inner []byte) error {
-		switch {
-		case n == 1:
-			key = inner
-		case n == 2 && len(value) == 0, n == 3 && len(inner) > 0: // value, raw_value
-			value = inner
 		}
 		return nil
 	})
-	switch string(key) {
-	case ":method":
-		m.method = stored(value)
-	case ":path":
-		m.path, _, _ = strings.Cut(string(value), "?")
-	case ":status":
-		m.status = stored(value)
-	default:
-		if len(key) > 0 && key[0] != ':' {
-			name := textproto.CanonicalMIMEHeaderKey(string(key))
-			m.header[name] = append(m.header[name], string(value))
+}
+
+// headerMap decodes a core.HeaderMap. The headers share the memory of its text.
+func (m *message) headerMap(b []byte) error {
+	text, lines := string(b), 0
+	if err := fields(b, func(n protowire.Number, _ uint64, _ []byte) error {
+		if n == 1 {
+			lines++
 		}
+		return nil
+	}); err != nil || lines > maxHeaderLines {
+		return cmp.Or(err, errHeaders)
 	}
-	return err
+	values := make([]string, 0, lines)
+	return fields(b, func(n protowire.Number, _ uint64, line []byte) error {
+		if n != 1 {
+			return nil
+		}
+		var key, value string
+		err := fields(line, func(n protowire.Number, _ uint64, inner []byte) error {
+			if inner == nil { // not a text
+				return nil
+			}
+			at := cap(b) - cap(inner)
+			switch of := text[at : at+len(inner)]; {
+			case n == 1:
+				key = of
+			case n == 2 && value == "", n == 3 && of != "": // value, raw_value
+				value = of
+			}
+			return nil
+		})
+		values = append(values, value)
+		m.setHeader(key, values[len(values)-1:])
+		return err
+	})
+}
+
+// setHeader sets a header, or what a pseudo-header says. values has its value.
+func (m *message) setHeader(key string, values []string) {
+	switch key {
+	case ":method":
+		m.method = settings.Cut(values[0], settings.MaxText)
+	case ":path":
+		m.path, _, _ = strings.Cut(values[0], "?")
+	case ":status":
+		m.status = settings.Cut(values[0], settings.MaxText)
+	default:
+		if key == "" || key[0] == ':' {
+			return
+		}
+		name := textproto.CanonicalMIMEHeaderKey(key)
+		if before := m.header[name]; before != nil {
+			values = append(before, values[0])
+		}
+		m.header[name] = values[:len(values):len(values)]
+	}
 }
 
 // bodyPart decodes an HttpBody.

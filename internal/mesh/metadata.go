@@ -68,7 +68,7 @@ func keyed(entry []byte) (key, value []byte, err error) {
 }
 
 // Fields of google.protobuf.Value.
-const stringValue, listValue protowire.Number = 3, 6
+const stringValue, structValue, listValue protowire.Number = 3, 5, 6
 
 // text decodes a Value that is a text.
 func text(value []byte) (s string, err error) {

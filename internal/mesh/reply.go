@@ -26,17 +26,27 @@ const (
 // maxPiece bounds the body in one message to Envoy, in bytes, as Envoy recommends.
 const maxPiece = 64 << 10
 
-// put appends a field: a text, bytes or an embedded message, which is the concatenation of its parts.
-func put[T string | []byte](b []byte, n protowire.Number, parts ...T) []byte {
-	size := 0
-	for _, p := range parts {
-		size += len(p)
+// embed appends a field whose value is what write appends: a text, bytes or an embedded message.
+func embed(b []byte, n protowire.Number, write func(b []byte) []byte) []byte {
+	b = protowire.AppendTag(b, n, protowire.BytesType)
+	at := len(b)
+	b = write(append(b, 0)) // most are short: one byte for the size
+	size := len(b) - at - 1
+	if more := protowire.SizeVarint(uint64(size)) - 1; more > 0 {
+		b = slices.Insert(b, at+1, make([]byte, more)...)
 	}
-	b = protowire.AppendVarint(protowire.AppendTag(b, n, protowire.BytesType), uint64(size)) //nolint:gosec // a length
-	for _, p := range parts {
-		b = append(b, p...)
-	}
+	protowire.AppendVarint(b[:at], uint64(size))
 	return b
+}
+
+// put appends a text.
+func put(b []byte, n protowire.Number, text string) []byte {
+	return append(size(b, n, len(text)), text...)
+}
+
+// size starts a field whose value has that many bytes.
+func size(b []byte, n protowire.Number, bytes int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.BytesType), uint64(bytes)) //nolint:gosec // a length
 }
 
 func putVarint(b []byte, n protowire.Number, v uint64) []byte {
@@ -45,55 +55,97 @@ func putVarint(b []byte, n protowire.Number, v uint64) []byte {
 
 // proceed lets headers or a body pass with some headers set: a HeadersResponse or BodyResponse with a
 // CommonResponse.
-func proceed(reply protowire.Number, set http.Header) []byte {
-	var common []byte
-	if len(set) > 0 {
-		common = put(nil, 2, mutation(set))
-	}
-	return put(nil, reply, put(nil, 1, common))
+func proceed(b []byte, reply protowire.Number, set http.Header) []byte {
+	return embed(b, reply, func(b []byte) []byte {
+		return embed(b, 1, func(b []byte) []byte {
+			if len(set) == 0 {
+				return b
+			}
+			return embed(b, 2, func(b []byte) []byte { return mutation(b, set) })
+		})
+	})
 }
 
 // destination names the upstreams for a request, the best first, in a header and in the dynamic metadata, and adds
 // headers to it. It replies to the request's headers or to its whole body.
-func destination(reply protowire.Number, addresses []string, add http.Header) []byte {
+func destination(b []byte, reply protowire.Number, addresses []string, add http.Header) []byte {
 	list := strings.Join(addresses, ",")
 	add[destinationKey] = []string{list}
-	value := put(nil, stringValue, list)
-	field := put(nil, 1, put(put(nil, 1, destinationKey), 2, value))
-	metadata := put(nil, 1, put(put(nil, 1, lbNamespace), 2, put(nil, 5, field))) // 5 is a Value's struct_value
-	return put(proceed(reply, add), dynamicMetadata, metadata)
+	b = proceed(b, reply, add)
+	return embed(b, dynamicMetadata, func(b []byte) []byte {
+		return entry(b, lbNamespace, structValue, func(b []byte) []byte {
+			return entry(b, destinationKey, stringValue, func(b []byte) []byte { return append(b, list...) })
+		})
+	})
+}
+
+// entry appends an entry of a Struct's map, whose Value is of a kind.
+func entry(b []byte, key string, kind protowire.Number, value func(b []byte) []byte) []byte {
+	return embed(b, 1, func(b []byte) []byte {
+		return embed(put(b, 1, key), 2, func(b []byte) []byte { return embed(b, kind, value) })
+	})
 }
 
 // piece sends a piece of a body on, in a StreamedBodyResponse.
-func piece(reply protowire.Number, body []byte, last bool) []byte {
-	streamed := make([]byte, 0, len(body)+16)
-	if streamed = put(streamed, 1, body); last {
-		streamed = putVarint(streamed, 2, 1)
+func piece(b []byte, reply protowire.Number, body []byte, last bool) []byte {
+	sizes := [...]int{0, 0, 0, 1 + protowire.SizeBytes(len(body))} // of the messages with these numbers, the outermost first
+	numbers := [...]protowire.Number{reply, 1, 3, 3}
+	if last {
+		sizes[3] += 2
 	}
-	mutation := put(nil, 3, streamed)
-	common := put(nil, 3, mutation)
-	return put(nil, reply, put(nil, 1, common))
+	for i := 2; i >= 0; i-- {
+		sizes[i] = 1 + protowire.SizeBytes(sizes[i+1])
+	}
+	b = slices.Grow(b, 1+protowire.SizeBytes(sizes[0]))
+	for i, n := range numbers {
+		b = size(b, n, sizes[i])
+	}
+	if b = append(size(b, 1, len(body)), body...); last {
+		b = putVarint(b, 2, 1)
+	}
+	return b
 }
 
 // trailers lets trailers pass.
-func trailers(reply protowire.Number) []byte { return put(nil, reply, "") }
+func trailers(b []byte, reply protowire.Number) []byte { return size(b, reply, 0) }
 
 // immediate has Envoy respond with a problem.
-func immediate(p record.Problem, header http.Header) []byte {
-	status := putVarint(nil, 1, uint64(p.Status)) //nolint:gosec // a status is positive
-	m := put(put(nil, 1, status), 2, mutation(header))
-	m = put(m, 3, p.Body())
-	return put(nil, immediateResponse, put(m, 5, "pilotfish_"+strings.ReplaceAll(p.Reason, "-", "_")))
+func immediate(b []byte, p record.Problem, header http.Header) []byte {
+	return embed(b, immediateResponse, func(b []byte) []byte {
+		b = embed(b, 1, func(b []byte) []byte { return putVarint(b, 1, uint64(p.Status)) }) //nolint:gosec // a status is positive
+		b = embed(b, 2, func(b []byte) []byte { return mutation(b, header) })
+		b = put(b, 3, string(p.Body()))
+		return put(b, 5, "pilotfish_"+strings.ReplaceAll(p.Reason, "-", "_"))
+	})
 }
 
 // overwrite is OVERWRITE_IF_EXISTS_OR_ADD of core.HeaderValueOption: a submitter must not choose the value.
 const overwrite = 2
 
 // mutation sets headers, in the order of their names.
-func mutation(set http.Header) (m []byte) {
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		line := put(put(nil, 1, strings.ToLower(name)), 3, set[name][0])
-		m = put(m, 1, putVarint(put(nil, 1, line), 3, overwrite))
+func mutation(b []byte, set http.Header) []byte {
+	var few [8]string
+	names := slices.AppendSeq(few[:0], maps.Keys(set))
+	slices.Sort(names)
+	for _, name := range names {
+		b = embed(b, 1, func(b []byte) []byte {
+			b = embed(b, 1, func(b []byte) []byte {
+				b = size(b, 1, len(name))
+				for i := range len(name) {
+					b = append(b, lower(name[i]))
+				}
+				return put(b, 3, set[name][0])
+			})
+			return putVarint(b, 3, overwrite)
+		})
 	}
-	return m
+	return b
+}
+
+// lower returns a byte of a header name in lower case.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }

@@ -42,24 +42,24 @@ func (x *exchange) follow(b body) error {
 			if b.kept == nil {
 				return failure{codes.InvalidArgument, errBodyEnded}
 			}
-			err = x.send(piece(requestBodyReply, m.body, m.end))
+			err = x.send(piece(x.stream.message(), requestBodyReply, m.body, m.end))
 		case requestTrailers:
-			err = x.send(trailers(requestTrailersReply))
+			err = x.send(trailers(x.stream.message(), requestTrailersReply))
 		case responseHeaders:
 			x.respond(m)
 			add := http.Header{}
 			x.book.Response(m.header, add)
-			err = x.send(proceed(responseHeadersReply, add))
+			err = x.send(proceed(x.stream.message(), responseHeadersReply, add))
 		case responseBody:
 			x.book.Wrote(m.body, len(m.body))
 			if m.end {
 				x.ended()
 			}
-			err = x.send(piece(responseBodyReply, m.body, m.end))
+			err = x.send(piece(x.stream.message(), responseBodyReply, m.body, m.end))
 		case responseTrailers:
 			x.book.Trailer(m.header)
 			x.ended()
-			err = x.send(trailers(responseTrailersReply))
+			err = x.send(trailers(x.stream.message(), responseTrailersReply))
 		case requestHeaders:
 			return failure{codes.InvalidArgument, errSecond}
 		}

@@ -158,7 +158,7 @@ func (s *Server) check(st *stream) error {
 	default:
 		return failure{codes.NotFound, fmt.Errorf("unknown service %q", service)}
 	}
-	return st.send(putVarint(nil, 1, status))
+	return st.send(putVarint(st.message(), 1, status))
 }
 
 // Serve accepts from l until Shutdown, and then returns nil.

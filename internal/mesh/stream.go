@@ -55,9 +55,9 @@ type stream struct {
 	timer   *time.Timer // ends the reads of a message that takes too long
 	expired atomic.Bool
 
-	watched chan struct{}     // closed when the receiver of watch has ended; nil without one
-	sent    bool              // the response has started
-	prefix  [prefixBytes]byte // of the message that is sent
+	watched chan struct{} // closed when the receiver of watch has ended; nil without one
+	sent    bool          // the response has started
+	out     []byte        // the buffer for messages to send; nil before the first
 }
 
 // buffers are those that no stream uses.
@@ -208,12 +208,20 @@ func (s *stream) send(m []byte) error {
 	return s.rc.Flush()
 }
 
+// message returns the start of a message to send, which is valid until that was sent or queued.
+func (s *stream) message() []byte {
+	if s.out == nil {
+		s.out = make([]byte, prefixBytes, 512)
+	}
+	return s.out[:prefixBytes]
+}
+
 // queue writes a message that the next one that is sent can take along.
 func (s *stream) queue(m []byte) error {
 	s.sent = true
-	binary.BigEndian.PutUint32(s.prefix[1:], uint32(len(m))) //nolint:gosec // replies are short
-	if _, err := s.w.Write(s.prefix[:]); err != nil {
-		return err
+	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-prefixBytes)) //nolint:gosec // replies are short
+	if s.out = m; cap(m) > bufferBytes {
+		s.out = nil
 	}
 	_, err := s.w.Write(m)
 	return err
