@@ -24,7 +24,7 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b)
 	}
-	f.Add([]byte("\x12\x06\x0a\x04\x0a\x02\x10\x01")) // a header's value is a number
+	f.Add([]byte("\x12\x06\x0a\x04\x0a\x02\x10\x01\x50\x00")) // a header's value is a number
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = decode(b)
 		var want ext.ProcessingRequest
