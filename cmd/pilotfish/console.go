@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"runtime"
@@ -156,7 +157,7 @@ func (s *sidecar) refusal() error {
 	case s.stopping.Load():
 		return errors.New("shutting down")
 	case !s.balancer.Ready():
-		return errors.New("no upstreams are known yet")
+		return errors.New(cmp.Or(s.current.Load().discovery.Status().Trouble, "no upstreams are known yet"))
 	}
 	return nil
 }

@@ -101,6 +101,17 @@ func TestModesAreLogged(t *testing.T) {
 	})
 }
 
+// While no upstream is known, readiness names what is wrong with discovery.
+func TestReadinessNamesTheTroubleOfDiscovery(t *testing.T) {
+	cfg := before()
+	cfg.Discovery.File = filepath.Join(t.TempDir(), "missing.txt")
+	s, _ := logged(t, &cfg)
+	assert.EqualError(t, s.refusal(), "no upstreams are known yet")
+	s.start(t.Context())
+	defer s.stop()
+	require.Eventually(t, func() bool { return strings.Contains(s.refusal().Error(), "missing.txt cannot be read: no such file") }, patience, time.Millisecond, "%v", s.refusal())
+}
+
 // What a job through the sidecar leaves behind is the same on the admin port and in the metrics.
 func TestAJobOnTheAdminPort(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -224,6 +225,14 @@ and 1 more; --rows shows them
 `, out)
 	for _, line := range strings.Split(out, "\n") {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
+	}
+}
+
+func TestTopSaysThatNoJobNamesAProject(t *testing.T) {
+	const now = `{"fleet": {"mode": "steady", "windows": [{"all": {"jobs": 9, "complete": %d, "data": {"jobs": %d}}}]}}`
+	for counts, said := range map[[2]int]bool{{9, 0}: true, {9, 1}: false, {0, 0}: false} {
+		_, out, _ := ask(t, map[string]string{"/api/now": fmt.Sprintf(now, counts[0], counts[1])}, "top")
+		assert.Equal(t, said, strings.Contains(out, "no job names a project"), counts)
 	}
 }
 

@@ -121,6 +121,8 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 			shadow = fmt.Sprintf("; %s had it where %s would have sent them", share(d.ShadowFound, d.Shadowed), cli.Plain(n.Shadow))
 		}
 		line("%s of the jobs found their data%s", share(d.Found, d.Jobs), shadow)
+	} else if all.Complete > 0 {
+		line("no job names a project, so caches play no part: job.project says where it is")
 	}
 	line("first byte p50 %s, p99 %s; last byte p50 %s, p99 %s",
 		measured(all.FirstByte.P50, " s"), measured(all.FirstByte.P99, " s"), measured(all.LastByte.P50, " s"), measured(all.LastByte.P99, " s"))

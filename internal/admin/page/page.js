@@ -32,7 +32,7 @@ function tiles(now) {
   const eligible = now.upstreams.filter((u) => u.eligible).length;
   const time = (s) => (s ? seconds(s) : "–");
   const part = (n, of) => (of ? percent(n / of) : "–");
-  const shadow = now.shadow ? `${now.shadow}: ${part(all.data.shadow_found, all.data.shadowed)}` : "selection.shadow is off";
+  const shadow = all.complete && !all.data.jobs ? "no job names a project" : now.shadow ? `${now.shadow}: ${part(all.data.shadow_found, all.data.shadowed)}` : "selection.shadow is off";
   const c = now.capacity;
   // Title, value, class, note, tooltip.
   const list = [
