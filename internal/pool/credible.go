@@ -11,34 +11,31 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// What one upstream may say of itself. What lies beyond counts as unknown, and NaN,
-// infinite and negative figures do too.
+// Bounds of what one upstream reports. Figures beyond them, and NaN and negative ones, count as unknown.
 const (
 	maxCores     = 1 << 16
-	maxJobs      = 1e9 // jobs that run or joblets that are stalled
+	maxJobs      = 1e9 // running jobs or stalled joblets
 	maxCompleted = 1e15
 	maxMean      = 30 * 24 * 3600 // seconds
 	maxBytes     = 1e15           // of one project
 	maxPace      = 1e6            // jobs per second and core
-	// maxTimes is how many times the lower median of all upstreams the cores of one may
-	// be, and the jobs that a core of it completes. The fleet may be of many sizes, but an
-	// upstream with a wrong figure would draw the jobs of all others.
+	// maxTimes bounds the cores of an upstream, and the completions per core, in multiples of the lower median of all
+	// upstreams. Upstreams differ in size, but one with a wrong figure would attract the jobs of all others.
 	maxTimes = 16
-	// enoughPaces is how many upstreams must have a pace before one can be compared:
-	// of two, the one that says too little cannot be told from the one that says too much.
+	// enoughPaces is the number of known paces from which they are compared: of two, either can be the wrong one.
 	enoughPaces = 3
-	// manyListed is how many projects any upstream may say that it has cached. Beyond, it may not say more than
-	// maxTimes as many as any other.
+	// manyListed is the number of cached projects that is always believed. A longer listing must have at most maxTimes as
+	// many as the longest one of the others.
 	manyListed = 10_000
-	// comparedTogether is how many upstreams share one comparison: in a large pool, one report more moves
-	// no median far.
+	// comparedTogether is the number of upstreams that share one comparison: in a large pool, one report hardly moves a
+	// median.
 	comparedTogether = 64
-	// doubtedAfter is how many reports in a row change whether the load is believed.
+	// doubtedAfter is the number of reports in a row that change whether the load is believed.
 	doubtedAfter = 2
 )
 
-// sane returns the report with what cannot be taken for unknown, and says what that
-// was. If the load is not known, known is false.
+// sane replaces the impossible figures of a report by unknown ones, and returns them in words. known is false if the load is
+// unknown.
 func (r Report) sane() (sane Report, known bool, wrong string) {
 	var absurd []string
 	blame := func(format string, value any) { absurd = append(absurd, fmt.Sprintf(format, value)) }
@@ -74,16 +71,15 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	return r, known, strings.Join(absurd, ", ")
 }
 
-// saneBytes reports whether the size of a project's data can be true.
+// saneBytes reports whether the size of a project's data is possible.
 func saneBytes(bytes float64) bool { return bytes > 0 && bytes <= maxBytes }
 
-// saneLoad reports whether counts of jobs or joblets can be true.
+// saneLoad reports whether counts of jobs or joblets are possible.
 func saneLoad(counts [selection.Priorities]float64) bool {
 	return !slices.ContainsFunc(counts[:], func(n float64) bool { return !(n >= 0 && n <= maxJobs) })
 }
 
-// lowerMedian is the middle of the figures, or the lower of the two in the middle; of none it
-// is 0. It sorts them.
+// lowerMedian is the median of the figures, or the lower of two; of none it is 0. It sorts them.
 func lowerMedian(figures []float64) float64 {
 	if len(figures) == 0 {
 		return 0
@@ -92,18 +88,17 @@ func lowerMedian(figures []float64) float64 {
 	return figures[(len(figures)-1)/2]
 }
 
-// norms is what is usual among the upstreams: what is believed of one of them is bounded by those of all.
+// norms is what is usual among the upstreams, which bounds what is believed of one.
 type norms struct {
-	mostCores, mostPace float64 // what is believed of an upstream
-	service             float64 // how long a core takes for a job, in the median, in seconds; 0 is unknown
-	uncompared          int     // reports since these were found
+	mostCores, mostPace float64 // of one upstream
+	service             float64 // median time of a job on a core in seconds; 0 is unknown
+	uncompared          int     // reports since these were computed
 
 	slownesses slownesses
-	untimed    int // answers since these were found
+	untimed    int // responses since they were computed
 }
 
-// compare finds the norms. It sorts what it is given: the cores of all upstreams, and the jobs that a core of
-// them completes per second.
+// compare computes the norms from the cores and paces of all upstreams. It sorts both.
 func (n *norms) compare(cores, paces []float64) {
 	n.uncompared = 0
 	n.mostCores, n.mostPace = maxTimes*lowerMedian(cores), maxPace
@@ -113,20 +108,21 @@ func (n *norms) compare(cores, paces []float64) {
 	}
 	n.service = 0
 	if known := len(paces); known > 0 {
-		n.service = 1 / paces[known/2] // of two, the quicker one's: the slower may be sick
+		n.service = 1 / paces[known/2] // of two, the quicker one's: the slower can be sick
 	}
 }
 
-// figures is what an upstream reports of itself, its load aside.
+// figures answers the question whether what an upstream reports is credible.
 type figures struct {
 	cores  int     // 0 is unknown
-	busy   float64 // cores; negative is unknown
+	busy   float64 // busy cores; negative is unknown
 	rate   rate
-	absurd string // what is wrong with the last report by itself; "" is nothing
+	absurd string // impossible figures of the last report in words; "" is none
 	doubts doubts
 }
 
-// plausibleCores is what the upstream reports, or else what discovery says, if that can be true; 0 is unknown.
+// plausibleCores is the number of cores that the upstream reports, or else the one from discovery, if it is credible; 0 is
+// unknown.
 func (f *figures) plausibleCores(discovered int, n *norms) int {
 	for _, cores := range [...]int{f.cores, discovered} {
 		if cores > 0 && float64(cores) <= n.mostCores {
@@ -136,7 +132,7 @@ func (f *figures) plausibleCores(discovered int, n *norms) int {
 	return 0
 }
 
-// pace is how many jobs a busy core completes per second, if that can be true; 0 is unknown.
+// pace is the number of jobs that a busy core completes per second, if it is credible; 0 is unknown.
 func (f *figures) pace(n *norms) float64 {
 	if pace := f.rate.perCore(); pace <= n.mostPace {
 		return pace
@@ -144,8 +140,8 @@ func (f *figures) pace(n *norms) float64 {
 	return 0
 }
 
-// observeRate compares the counters of two reports. Jobs that failed do not count:
-// who fails at once is not quick.
+// observeRate learns the rate from the counters of a report. Failed jobs do not count: an upstream that fails at once is not
+// quick.
 func (f *figures) observeRate(r Report) {
 	if r.Completed < 0 {
 		return
@@ -160,51 +156,51 @@ func (f *figures) observeRate(r Report) {
 	f.rate.observe(r.At, r.Completed-max(0, r.Failed), busy)
 }
 
-// wrong says what is not believed; "" is nothing. tooLong is what is wrong with the cache listing.
+// wrong returns in words what is not believed; "" is nothing. tooLong is why the cache listing is not.
 func (f *figures) wrong(discovered int, tooLong string, n *norms) string {
 	wrong := []string{f.absurd}
 	if f.doubts.doubted {
 		wrong = append(wrong, "fewer than half of the jobs that this sidecar has there")
 	}
 	wrong = append(wrong, tooLong)
-	if told, pace := cmp.Or(f.cores, discovered), f.rate.perCore(); float64(told) > n.mostCores {
-		wrong = append(wrong, fmt.Sprintf("%d cores, more than %d times as many as others", told, maxTimes))
+	if cores, pace := cmp.Or(f.cores, discovered), f.rate.perCore(); float64(cores) > n.mostCores {
+		wrong = append(wrong, fmt.Sprintf("%d cores, more than %d times as many as others", cores, maxTimes))
 	} else if pace > n.mostPace {
 		wrong = append(wrong, fmt.Sprintf("%.3g jobs per second and core, far more than others", pace))
 	}
 	return strings.Join(slices.DeleteFunc(wrong, func(s string) bool { return s == "" }), ", ")
 }
 
-// doubts is whether the load that an upstream reports is believed. It is not if reports tell of fewer than half of
-// this sidecar's jobs that were there without an answer since the report before: an upstream that always looks idle
-// would draw the jobs of all sidecars. Some may honestly be missing, such as those whose answers are under way.
-type doubts struct {
-	at      time.Time // the instant that the last compared report tells of
-	number  uint64    // of the last claim before it was compared
-	short   int       // reports in a row that told of too few
-	enough  int       // reports in a row that told of enough
-	doubted bool      // the load that it tells is not believed
-}
-
-// observe takes a report of so many jobs. older is how many of this sidecar's jobs must be among them.
-func (d *doubts) observe(at time.Time, jobs float64, older int) {
-	switch {
-	case 2*jobs < float64(older):
-		d.short, d.enough = d.short+1, 0
-	case older > 0:
-		d.short, d.enough = 0, d.enough+1
-	}
-	if d.short >= doubtedAfter {
-		d.doubted = true
-	}
-	if d.enough >= doubtedAfter {
-		d.doubted = false
-	}
-	d.at = at
-}
-
 // forget forgets what a restarted upstream reported.
 func (f *figures) forget() {
 	f.cores, f.absurd, f.rate = 0, "", rate{}
-	f.doubts.short, f.doubts.enough, f.doubts.doubted = 0, 0, false
+	f.doubts.contrary, f.doubts.doubted = 0, false
+}
+
+// doubts is whether the load that an upstream reports is believed:
+//
+//	believed --(2 reports in a row have too few jobs)--> doubted --(2 in a row have enough)--> believed
+//
+// A report has too few jobs if it has fewer than half of this sidecar's jobs that waited there for a response since the
+// last report. Some can be missing, such as jobs whose responses are in transit. An upstream that always looks idle would
+// attract the jobs of all sidecars.
+type doubts struct {
+	at       time.Time // instant of the last report that was compared
+	number   uint64    // of the last claim before
+	contrary int       // reports in a row that contradict doubted
+	doubted  bool
+}
+
+// observe takes the number of jobs in a report. older is the number of this sidecar's jobs that must be among them.
+func (d *doubts) observe(at time.Time, jobs float64, older int) {
+	d.at = at
+	switch few := 2*jobs < float64(older); {
+	case older == 0: // the report says nothing
+	case few == d.doubted:
+		d.contrary = 0
+	default:
+		if d.contrary++; d.contrary == doubtedAfter {
+			d.doubted, d.contrary = few, 0
+		}
+	}
 }

@@ -177,7 +177,7 @@ func (p *Pool) view(v *selection.View, now time.Time, m *member, c *candidates) 
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs = m.load.present(fresh)
 	if c.need.project.id == 0 || m.unanswered.ofProject[c.need.project.id] == 0 { // else the jobs that wait will need cores when this one does
-		v.Coreless = m.load.coreless(fresh)
+		v.Coreless = m.load.blocked(fresh)
 	}
 	if c.job.Priority == selection.High {
 		v.Overtaken = m.load.overtaken(fresh, v.Cores)

@@ -57,14 +57,14 @@ func TestASlowUpstream(t *testing.T) {
 	}
 }
 
-// What it says is near the truth, and answers of 500 do not count: they come at once.
+// The ratio in words is near the true one, and responses of 500 do not count: they begin at once.
 func TestHowSlow(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
 	rng := rand.New(rand.NewPCG(1, 3))
 	f.served(t, rng, 2000, us[0].Address, 1)
 	f.served(t, rng, 2000, us[0].Address, 10)
 	why := f.States(start)[0].Slow
-	_, why, _ = strings.Cut(why, "responses take ")
+	_, why, _ = strings.Cut(why, "first byte is ")
 	times, err := strconv.ParseFloat(strings.Fields(why)[0], 64)
 	require.NoError(t, err)
 	assert.InDelta(t, 10, times, 4)

@@ -8,19 +8,18 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// loadIntervals is how long a report of load counts, in intervals between two reports: it outlives two polls in a row that
-// fail.
+// loadIntervals is how long the load in a report counts, in report intervals: two polls can fail.
 const loadIntervals = 3
 
-// load is how loaded one upstream is, and which jobs it may take therefore.
+// load answers the question how loaded one upstream is, and which jobs it therefore admits.
 type load struct {
 	estimate
 	detector overload.Detector
 	level    overload.Level
-	shed     time.Time // until then it gets no job if another upstream may, because it refused one for load
+	shed     time.Time // it refused a job for load: until then others come first
 }
 
-// reason is what the load says against giving the upstream a job; nil is any job. fresh says that the last report counts.
+// reason is why the upstream's load speaks against a job; nil is any job. fresh says that the last report counts.
 func (l *load) reason(now time.Time, job *selection.Job, fresh bool) Reason {
 	switch {
 	case fresh && l.level <= 0:
@@ -33,29 +32,27 @@ func (l *load) reason(now time.Time, job *selection.Job, fresh bool) Reason {
 	return Eligible
 }
 
-// estimate is how many jobs are at one upstream: those that its last report
-// tells of, plus this sidecar's claims since then, less the ends of this
-// sidecar's jobs since then. A report arrives later than the instant that it
-// tells of, so the latest claims and ends are remembered and counted anew.
+// estimate estimates the number of jobs at one upstream: those in its last report, plus this sidecar's claims since then,
+// minus the ends of this sidecar's jobs since then. A report arrives later than the instant that it describes, so the times
+// of claims and ends are kept.
 //
-// Jobs that wait for what another job computes, such as a fetch, run without a core. They are as many as run beyond the
-// busy cores, where an upstream tells these. It must have told of stalled joblets, too: where nothing is ever stalled,
-// jobs share the cores.
+// Jobs that wait for the result of another job, such as a fetch, run without a core: these are the running jobs that exceed
+// the busy cores, if the upstream reports these. That holds only where joblets were stalled once: else jobs share the cores.
 type estimate struct {
-	at               time.Time // the instant that the report tells of; zero is none
+	at               time.Time // instant of the report; zero is none
 	running, stalled float64   // its counts
-	stalledHigh      float64   // of stalled, those with high priority; negative is unknown
-	beyond           float64   // jobs that ran beyond the busy cores, by the last report that told
-	queues           bool      // joblets were stalled there
+	stalledHigh      float64   // those of stalled with high priority; negative is unknown
+	beyond           float64   // running jobs that exceeded the busy cores, in the last report with both
+	queues           bool      // joblets were stalled once
 
-	ran  float64 // jobs: as many as were seen to run at once
-	full bool    // others were stalled then: there are no more cores
+	ran  float64 // running jobs seen at once
+	full bool    // joblets were stalled then: there are no more cores
 
 	inFlight           int     // this sidecar's jobs there
 	claims, high, ends history // since at; high are the claims with high priority
 }
 
-// claim counts a job that goes there.
+// claim counts a job that is sent there.
 func (e *estimate) claim(now time.Time, priority selection.Priority) {
 	e.inFlight++
 	e.claims.add(now)
@@ -70,8 +67,8 @@ func (e *estimate) done(now time.Time) {
 	e.ends.add(now)
 }
 
-// adopt replaces the report. stalledHigh is the part of stalled with high priority, and busy the cores that run a joblet;
-// negative is unknown.
+// adopt replaces the report. stalledHigh is the part of stalled with high priority; busy is the number of busy cores. Both
+// are negative if unknown.
 func (e *estimate) adopt(at time.Time, running, stalled, stalledHigh, busy float64) {
 	e.at, e.running, e.stalled, e.stalledHigh = at, running, stalled, stalledHigh
 	e.queues = e.queues || stalled > 0
@@ -98,28 +95,26 @@ func (e *estimate) reset() {
 }
 
 const (
-	// unheardCores is how many cores an upstream counts as having before it has told anything.
-	unheardCores = 16
-	// beyondSeen is how many times the cores that were seen to work an upstream may have,
-	// while no job had to wait there.
-	beyondSeen = 4
-	// mostSeen bounds what is learned so: more must be told.
-	mostSeen = 256
+	// defaultCores is the assumed number of cores of an upstream of which nothing is known.
+	defaultCores = 16
+	// spareCores is the assumed ratio of the cores to the running jobs seen, while no joblet was stalled.
+	spareCores = 4
+	// maxSeenCores bounds the number of cores that is inferred. An upstream with more must report it.
+	maxSeenCores = 256
 )
 
-// cores is how many cores there seem to be, where the upstream does not tell; 0 is not known.
+// cores infers the number of cores from the running jobs, for an upstream that does not report it; 0 is unknown.
 func (e *estimate) cores() float64 {
 	switch {
 	case e.ran == 0:
 		return 0
 	case e.full:
-		return min(max(e.ran, 1), mostSeen)
+		return min(max(e.ran, 1), maxSeenCores)
 	}
-	return min(max(beyondSeen*e.ran, 1), mostSeen)
+	return min(max(spareCores*e.ran, 1), maxSeenCores)
 }
 
-// present is how many jobs are there, never less than this sidecar's own. A
-// report that is not fresh does not count.
+// present is the number of jobs there, at least this sidecar's own. A report that is not fresh does not count.
 func (e *estimate) present(fresh bool) float64 {
 	own := float64(e.inFlight)
 	if !fresh {
@@ -128,27 +123,25 @@ func (e *estimate) present(fresh bool) float64 {
 	return max(own, e.running+e.stalled+float64(e.claims.n-e.ends.n))
 }
 
-// coreless is how many of them hold no core, and need none yet.
-func (e *estimate) coreless(fresh bool) float64 {
+// blocked is the number of jobs that run without a core, and need none yet.
+func (e *estimate) blocked(fresh bool) float64 {
 	if !fresh || !e.queues {
 		return 0
 	}
 	return min(e.beyond, e.running, e.present(fresh))
 }
 
-// overtaken is how many of the jobs that wait for one of that many cores a high job would overtake: those with low
-// priority. Each end of a job has let one that waits start, high before low. Where the upstream does not report
-// priorities, a high job overtakes nobody.
+// overtaken is the number of jobs that a high job would overtake: those of low priority that wait for a core. Each end of a
+// job has let a waiting one start, high before low. It is 0 if the upstream does not report priorities.
 func (e *estimate) overtaken(fresh bool, cores float64) float64 {
 	if !fresh || e.stalledHigh < 0 {
 		return 0
 	}
-	waiting := max(0, e.present(fresh)-e.coreless(fresh)-cores)
+	waiting := max(0, e.present(fresh)-e.blocked(fresh)-cores)
 	return waiting - min(max(0, e.stalledHigh+float64(e.high.n-e.ends.n)), waiting)
 }
 
-// assigned is how many jobs were sent there by the report and by this sidecar
-// since, whether they have ended or not.
+// assigned is the number of jobs in the report plus this sidecar's claims since, including those that have ended.
 func (e *estimate) assigned(fresh bool) float64 {
 	if !fresh {
 		return float64(e.inFlight)
@@ -156,14 +149,13 @@ func (e *estimate) assigned(fresh bool) float64 {
 	return e.running + e.stalled + float64(e.claims.n)
 }
 
-// history counts what happened since an instant.
+// history counts events since an instant.
 type history struct {
 	n      int
 	latest []time.Time // the latest of the n, earliest first
 }
 
-// maxHistory bounds the instants that are remembered; a report forgets most of
-// them every few seconds.
+// maxHistory is the maximum number of instants. A report forgets most of them every few seconds.
 const maxHistory = 4096
 
 func (h *history) add(now time.Time) {
@@ -174,7 +166,7 @@ func (h *history) add(now time.Time) {
 	h.n++
 }
 
-// forget drops what happened up to an instant.
+// forget drops the events up to an instant.
 func (h *history) forget(at time.Time) {
 	h.latest = slices.DeleteFunc(h.latest, func(t time.Time) bool { return !t.After(at) })
 	h.n = len(h.latest)
@@ -188,13 +180,12 @@ func stalledHigh(stalled [selection.Priorities]float64, byPriority bool) float64
 	return stalled[selection.High]
 }
 
-// counts are the counts of a hint. Where it does not tell both, they follow from the
-// utilization, or else the other stays as the last report has it.
+// counts returns the counts of a hint. If it lacks one, they follow from the utilization, or else the last report has it.
 func (h *Hint) counts(last *estimate, cores float64) (running, stalled float64, ok bool) {
 	running, stalled = sum(h.Running), sum(h.Stalled)
 	all := h.Utilization * cores
 	switch {
-	case !(running < 0) && !(stalled < 0): // NaN is told, and not sane
+	case !(running < 0) && !(stalled < 0): // also NaN, which is not sane
 	case all >= 0:
 		running, stalled = min(all, cores), max(all-cores, 0)
 	case running < 0 && stalled < 0:

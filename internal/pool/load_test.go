@@ -288,16 +288,16 @@ func TestJobsThatNeedNoCore(t *testing.T) {
 		{0, 0, 0, 0},
 	} {
 		e.adopt(start.Add(time.Duration(i)*time.Second), c.running, c.stalled, -1, c.busy)
-		assert.Equal(t, c.want, e.present(true)-e.coreless(true), "%+v", c)
+		assert.Equal(t, c.want, e.present(true)-e.blocked(true), "%+v", c)
 	}
 	for range 9 {
 		e.claim(start.Add(time.Minute), selection.Low)
 	}
 	e.adopt(start.Add(time.Minute), 8, 0, -1, 3)
-	assert.Equal(t, []float64{9, 5}, []float64{e.present(true), e.coreless(true)}, "of this sidecar's own, too")
-	assert.Equal(t, []float64{9, 0}, []float64{e.present(false), e.coreless(false)})
+	assert.Equal(t, []float64{9, 5}, []float64{e.present(true), e.blocked(true)}, "of this sidecar's own, too")
+	assert.Equal(t, []float64{9, 0}, []float64{e.present(false), e.blocked(false)})
 	e.reset()
-	assert.Zero(t, e.coreless(true))
+	assert.Zero(t, e.blocked(true))
 }
 
 // A fleet is full when no upstream that takes jobs has a free core.

@@ -9,20 +9,20 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// member is one upstream and all that is known of it. It lives while it is in
-// the set or has open assignments, and for as long after that as its breaker is remembered.
+// member is one upstream with all that is known of it. It exists while it is in the set or has open assignments, and after
+// that while its breaker is remembered.
 type member struct {
 	Upstream
 	id uint64
 	membership
-	drained bool // by hand
+	drained bool // by an operator
 
 	breaker    health.Breaker // is it alive?
 	suspicion  health.Suspicion
 	figures    figures // is what it reports credible?
 	load       load    // how loaded is it?
 	probing    probing
-	cached     cached // what data is there?
+	cached     cached
 	unanswered unanswered
 
 	latency  peakEWMA
@@ -32,8 +32,8 @@ type member struct {
 // membership is whether an upstream is in the set.
 type membership struct {
 	inSet bool
-	named uint64    // the number of the last set that named it
-	since time.Time // when it came into the set, or left it
+	named uint64    // number of the last set with it
+	since time.Time // when it joined or left the set
 }
 
 // sent is a job that was sent to an upstream.
@@ -45,8 +45,8 @@ type sent struct {
 
 // unanswered is the jobs at one upstream whose responses have not started.
 type unanswered struct {
-	jobs      map[uint64]*sent // by number
-	ofProject map[uint64]int   // how many of them each project has
+	jobs      map[uint64]*sent // by claim number
+	ofProject map[uint64]int   // number of jobs by project
 }
 
 func (u *unanswered) add(s *sent) {
@@ -81,8 +81,8 @@ func newMember(u Upstream, breakers *health.Config) *member {
 	return m
 }
 
-// joins drops what an upstream no longer is that joined the set or restarted: its report, cache and pace. Its
-// breaker stays: an upstream that keeps failing is not forgiven for registering again.
+// joins resets an upstream that joined the set or restarted. Its breaker stays as it is: an upstream that keeps failing can
+// register again and again.
 func (m *member) joins(now time.Time, detector overload.Detector) {
 	m.since, m.drained = now, false
 	m.suspicion.Joined()
@@ -95,31 +95,31 @@ func (m *member) joins(now time.Time, detector overload.Detector) {
 	m.latency, m.slowness = peakEWMA{}, slowness{}
 }
 
-// leaves takes that the upstream has left the set.
+// leaves marks an upstream that left the set.
 func (m *member) leaves(now time.Time) {
 	m.inSet, m.since = false, now
 	m.suspicion.Left()
 }
 
-// gone reports whether nothing is worth remembering of an upstream that left: its last job has ended, and its breaker has
-// not opened for that long. An upstream whose breaker opened may come back to fail again.
+// gone reports whether an upstream that left can be forgotten: its last job has ended, and its breaker never opened or it
+// left long enough ago. An upstream whose breaker opened can join again and fail again.
 func (m *member) gone(now time.Time, remembered time.Duration) bool {
 	return !m.inSet && m.load.inFlight == 0 && (m.breaker.Trips() == 0 || now.Sub(m.since) >= remembered)
 }
 
-// rampUp is how long after an upstream has joined its weight grows, from leastRamp of it to all. So its projects come back
-// one after another, and it does not fetch the data of all of them at once.
+// rampUp is how long the weight of an upstream that joined grows, from leastRamp of it. So it gets its projects one after
+// another, and does not fetch all their data at once.
 const (
 	rampUp    = 30 * time.Second
 	leastRamp = 0.1
 )
 
-// ramp is the share of its weight that an upstream has at now. Where all have joined together, all have the same.
+// ramp is the share of its weight that the upstream has at now.
 func (m *member) ramp(now time.Time) float64 {
 	return min(max(leastRamp, now.Sub(m.since).Seconds()/rampUp.Seconds()), 1)
 }
 
-// leaving is why an upstream takes no new jobs whatever its health, unless all leave; Eligible if it does.
+// leaving is why the upstream takes no new jobs: it stops or drains. Otherwise it is Eligible.
 func (m *member) leaving(now time.Time) Reason {
 	switch {
 	case !m.StopsAt.IsZero() && m.StopsAt.Sub(now) <= StopNotice:
@@ -132,14 +132,13 @@ func (m *member) leaving(now time.Time) Reason {
 	return Eligible
 }
 
-// fresh reports whether the last report is recent enough to choose by. Without
-// it, own counts serve.
+// fresh reports whether the last report is recent and believed. If not, this sidecar's own counts are used.
 func (m *member) fresh(now time.Time, interval time.Duration) bool {
 	return !m.figures.doubts.doubted && now.Sub(m.load.at) <= loadIntervals*interval
 }
 
-// doubt takes in a report of so many jobs. claims is how many there were so far. A report that follows another at once
-// proves nothing: the jobs may be on their way.
+// doubt decides whether the load in a report is believed. claims is the number of the last claim. A report soon after
+// another one proves nothing: the jobs can be in transit.
 func (m *member) doubt(at time.Time, jobs float64, claims uint64, interval time.Duration) {
 	if d := &m.figures.doubts; at.Sub(d.at) >= interval/2 {
 		d.observe(at, jobs, m.unanswered.upTo(d.number))
@@ -147,12 +146,12 @@ func (m *member) doubt(at time.Time, jobs float64, claims uint64, interval time.
 	}
 }
 
-// cores is how many joblets run here at once.
+// cores is the number of joblets that run at once.
 func (m *member) cores(n *norms) float64 {
-	return cmp.Or(float64(m.figures.plausibleCores(m.Cores, n)), m.load.cores(), unheardCores)
+	return cmp.Or(float64(m.figures.plausibleCores(m.Cores, n)), m.load.cores(), defaultCores)
 }
 
-// reason is what health and load say against giving the upstream a job; nil is any job.
+// reason is why the upstream's health or load speaks against a job; nil is any job.
 func (m *member) reason(now time.Time, job *selection.Job, count rules, interval time.Duration) Reason {
 	switch {
 	case count.breakers && !m.breaker.Ready(now) && !(count.early && m.breaker.ReadyEarly(now)):
@@ -163,9 +162,10 @@ func (m *member) reason(now time.Time, job *selection.Job, count rules, interval
 	return m.load.reason(now, job, m.load.level < 1 && m.fresh(now, interval))
 }
 
-// rules says which rules count. What falls on too many upstreams is more likely our fault, or the network's.
+// rules says which rules apply. A fault that seems to affect too many upstreams is more likely this sidecar's or the
+// network's.
 type rules struct {
-	suspicion bool // not where more than half are suspect
-	breakers  bool // not where all are shut: that is panic mode
-	early     bool // a breaker is half open after its first open time, whatever that has grown to
+	suspicion bool // unless more than half of the upstreams are suspect
+	breakers  bool // unless all breakers are open: that is panic mode
+	early     bool // breakers are half open after their first open time, whatever it has grown to
 }

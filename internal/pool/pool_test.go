@@ -259,7 +259,7 @@ func TestRestartForgetsTheCache(t *testing.T) {
 	f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
 	require.Equal(t, 1, f.States(start)[0].Cached)
 	m := f.set[0]
-	m.figures = figures{cores: 9, rate: rate{done: 1}, absurd: "absurd", doubts: doubts{short: 1, enough: 2, doubted: true}}
+	m.figures = figures{cores: 9, rate: rate{done: 1}, absurd: "absurd", doubts: doubts{contrary: 1, doubted: true}}
 	m.cached.tooLong, m.load.level, m.latency.value, m.slowness.part = "too long", 0, 1, 1
 	m.cached.assumed.Put(7, start)
 	f.ReportFailed(start.Add(2*time.Second), us[0].Address, errSilent)

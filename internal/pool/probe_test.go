@@ -94,7 +94,7 @@ func TestAProbedUpstreamReportsBusyCores(t *testing.T) {
 	ranked, err := f.Explain(now, Request{Project: 1})
 	require.NoError(t, err)
 	assert.Equal(t, u[0].Address, ranked[0].Address)
-	assert.InDelta(t, 4, f.members[u[0].Address].load.coreless(true), 0)
+	assert.InDelta(t, 4, f.members[u[0].Address].load.blocked(true), 0)
 }
 
 // An upstream whose probes fail is not probed for a minute, and other upstreams are.

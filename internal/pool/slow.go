@@ -8,33 +8,31 @@ import (
 )
 
 const (
-	// slowFrom is how many times as long as at the median upstream answers must take to begin for an
-	// upstream to be slow; below slowUntil it is slow no longer. One that takes ten times as long is
-	// always above the first: of the difference, the projects take a part for their own.
+	// An upstream becomes slow at slowFrom times the median time to first byte, and stays slow down to slowUntil times.
+	// One at ten times is always found: part of the difference is attributed to its projects.
 	slowFrom, slowUntil = 5, 2.5
-	// enoughAnswers is how many answers of an upstream must have been compared, and enoughOfProject
-	// how many a project must have had before.
+	// enoughAnswers is the number of an upstream's responses from which it is judged. enoughOfProject is the number of a
+	// project's responses from which they are compared.
 	enoughAnswers, enoughOfProject = 20, 5
-	// timesGain is how much a new time weighs.
+	// timesGain is the weight of a new time.
 	timesGain = 0.05
 )
 
-// slowness is how long answers take to begin at an upstream, beside what is usual for their projects.
-// The logarithm of a time is the sum of a part of the project's and a part of the upstream's, and both
-// are learned together. So an upstream with long projects is not slow. What is usual for a project is
-// not learned anew at a slow upstream, or it would soon be usual that it takes long.
+// slowness compares the times to first byte at one upstream with the usual ones of their projects. The logarithm of a time is
+// the sum of a project's part and an upstream's part, which are learned together. So an upstream with long projects is not
+// slow. A slow upstream does not change a project's part, or being slow would soon be usual.
 type slowness struct {
 	part    float64
-	answers int // compared
+	answers int // number of responses that were compared
 	slow    bool
 }
 
-// observe takes in how long an answer took to begin, the wait aside. project is what is usual for its project.
+// observe takes a time to first byte, without the wait. project is the project's part.
 func (s *slowness) observe(took time.Duration, project *average) {
 	known := project.n >= enoughOfProject
 	if known {
 		s.part += timesGain * (logOf(took) - project.mean - s.part)
-		s.part *= 1 - timesGain/20 // an upstream is like the others unless jobs show that it is not
+		s.part *= 1 - timesGain/20 // drift back to 0, which is like the others
 		s.answers++
 	}
 	if !s.slow || !known {
@@ -52,8 +50,7 @@ func (s *slowness) judge(all slownesses) {
 	}
 }
 
-// times is how many times as long as at the lower median of the other upstreams responses take to
-// begin here; 0 is unknown.
+// times is the ratio of the time to first byte to the lower median of the other upstreams; 0 is unknown.
 func (s *slowness) times(all slownesses) float64 {
 	n := len(all)
 	if n < 2 || s.answers < enoughAnswers {
@@ -67,13 +64,13 @@ func (s *slowness) times(all slownesses) float64 {
 	return math.Exp(s.part - all[median])
 }
 
-// describe says that the upstream is slow; "" if it is not.
+// describe says in words that the upstream is slow; "" if it is not.
 func (s *slowness) describe(all slownesses) string {
 	if !s.slow {
 		return ""
 	}
-	return fmt.Sprintf("responses take %.2g times as long to begin as at other upstreams, for the same projects", s.times(all))
+	return fmt.Sprintf("the time to first byte is %.2g times that of other upstreams for the same projects", s.times(all))
 }
 
-// slownesses are the parts of all upstreams that have enough answers, sorted.
+// slownesses are the parts of all upstreams with enough responses, sorted.
 type slownesses []float64

@@ -163,7 +163,7 @@ func (p *Pool) Full(now time.Time) bool {
 	for _, m := range p.set {
 		if m.leaving(now) == Eligible && m.suspicion.Why() == "" && m.breaker.Ready(now) {
 			fresh := m.fresh(now, p.cfg.Interval)
-			room += m.cores(&p.norms) - m.load.present(fresh) + m.load.coreless(fresh)
+			room += m.cores(&p.norms) - m.load.present(fresh) + m.load.blocked(fresh)
 		}
 	}
 	return room <= 0
@@ -194,7 +194,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 		Slow:        m.slowness.describe(p.norms.slownesses),
 		Latency:     m.latency.value,
 	}
-	s.Wait = wait(s.Jobs-m.load.coreless(fresh), m.cores(&p.norms), s.Rate)
+	s.Wait = wait(s.Jobs-m.load.blocked(fresh), m.cores(&p.norms), s.Rate)
 	if !m.load.at.IsZero() {
 		s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.figures.busy
 	}
