@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// Move is a job that should go to another upstream, where it is counted already. Its
-// old assignment must end, or the new one be cancelled.
+// Move is a job that is to go to another upstream, where it is counted already. The caller must end the old assignment, or
+// cancel the new one.
 type Move struct {
 	Job Waiter
 	To  *Assignment
 }
 
-// Reconsider returns the jobs that wait at a suspect whose reports fail, and should go
-// elsewhere. Answers alone that an upstream owes may be those of long jobs. may decides on each job.
-//
-// It looks at the jobs only after an upstream became suspect or reported.
+// Reconsider returns the jobs that are to leave a suspect whose reports fail. A suspect that only owes responses keeps its
+// jobs: they can be long. may decides on each job. The call is cheap unless an upstream reported or became suspect.
 func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 	for _, address := range p.watch.Suspects(p.stuck) {
 		if m := p.members[address]; m.suspicion.ReportsFail() {
@@ -26,13 +24,13 @@ func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 	return moves
 }
 
-// stuck reports whether jobs wait at a suspect.
+// stuck reports whether the upstream is a suspect where jobs wait.
 func (p *Pool) stuck(address string) bool {
 	m := p.members[address]
 	return m != nil && m.inSet && m.suspicion.Why() != "" && len(m.unanswered.jobs) > 0
 }
 
-// evacuate moves the jobs of a suspect to upstreams that are not, in the order of their claims.
+// evacuate moves the jobs of a suspect to other upstreams, in the order of their claims.
 func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
 	c := &p.memory
 	for _, number := range slices.Sorted(maps.Keys(m.unanswered.jobs)) {

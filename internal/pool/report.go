@@ -8,11 +8,8 @@ import (
 	"example.org/pilotfish/internal/prompts"
 )
 
-// Report takes what an upstream says of itself into account. A report that is
-// not newer than the one before, or from an upstream that has left, is dropped.
-// Figures that cannot be true count as unknown.
-// Where a hint on a response is newer, its load stands, and the rest of the
-// report counts.
+// Report takes a report of an upstream. It ignores a report that is not newer than the last one, or from an upstream that has
+// left. Impossible figures count as unknown. If a hint is newer, its load stays, and the rest of the report counts.
 func (p *Pool) Report(now time.Time, address string, r Report) {
 	m, ok := p.members[address]
 	if !ok || !m.inSet || !r.At.After(m.suspicion.LastReport()) {
@@ -47,30 +44,29 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	}
 }
 
-// ReportFailed takes into account that an upstream's report could not be fetched or read.
+// ReportFailed takes that an upstream's report could not be fetched or read.
 func (p *Pool) ReportFailed(now time.Time, address string, why error) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		p.watch.ReportFailed(now, &m.suspicion, why, p.cfg.Interval)
 	}
 }
 
-// Checked takes a health check of an upstream into account; why is nil if it passed.
+// Checked takes a health check of an upstream: why it failed, or nil.
 func (p *Pool) Checked(now time.Time, address string, why error) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		m.breaker.Checked(now, p.cfg.Interval, why)
 	}
 }
 
-// Listing takes the cache of an upstream, as it was at an instant, into
-// account, where it does not come with a report. One that is not newer than
-// the one before, or from an upstream that has left, is dropped.
+// Listing takes a cache listing that does not come with a report, made at an instant. It ignores a listing that is not newer
+// than the last one, or from an upstream that has left.
 func (p *Pool) Listing(at time.Time, address string, listing CacheSet) {
 	if m, ok := p.members[address]; ok && m.inSet && at.After(m.cached.at) {
 		p.list(m, at, listing)
 	}
 }
 
-// list takes a cache listing, unless it is too long to be true beside those of the others.
+// list takes a cache listing, unless it is too long to be believed.
 func (p *Pool) list(m *member, at time.Time, listing CacheSet) {
 	if n := listing.Len(); n > manyListed {
 		most := 0
@@ -88,8 +84,8 @@ func (p *Pool) list(m *member, at time.Time, listing CacheSet) {
 	})
 }
 
-// hint takes the load on a response into account: a report that says less, and
-// is newer than the last poll. Where polls bring no report, hints count alone.
+// hint takes the load in a response: a partial report, newer than the last poll. It counts if the upstream has reported or
+// evidently does not report.
 func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 	alone := now.Sub(m.since) > loadIntervals*p.cfg.Interval
 	if m.load.at.IsZero() && !alone || !h.At.After(m.load.at) {
@@ -100,7 +96,7 @@ func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 	}
 }
 
-// compareTimes takes in how long an answer at m took to begin, the wait aside, beside what is usual for its project.
+// compareTimes compares a time to first byte at m, without the wait, with what is usual for its project.
 func (p *Pool) compareTimes(m *member, usual *average, took time.Duration) {
 	m.slowness.observe(took, usual)
 	n := &p.norms
@@ -116,7 +112,7 @@ func (p *Pool) compareTimes(m *member, usual *average, took time.Duration) {
 	m.slowness.judge(n.slownesses)
 }
 
-// Changed takes what an upstream's events report of its cache of prompts.
+// Changed takes events of an upstream's cache of prompts.
 func (p *Pool) Changed(now time.Time, address string, changes []prompts.Change) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		for _, c := range changes {

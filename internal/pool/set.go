@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Set replaces the membership by a full set. What is known of upstreams that
-// stay is kept; those that left finish their jobs. It returns the addresses
-// that joined and that left.
+// Set replaces the set of upstreams. What is known of those that stay is kept; those that leave finish their jobs. It returns
+// the addresses that joined and that left.
 func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) {
 	before := p.set
 	p.sets++
@@ -23,7 +22,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			m = newMember(u, &p.breakers)
 			p.members[u.Address] = m
 		} else if m.named == p.sets {
-			continue // named twice
+			continue // a duplicate
 		}
 		joins := !m.inSet
 		if joins {
@@ -50,8 +49,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	return joined, left
 }
 
-// Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
-// upstream is known. It ends too when the upstream leaves.
+// Drain makes an upstream drain until it leaves, or ends that. It reports whether the upstream is in the set.
 func (p *Pool) Drain(address string, on bool) bool {
 	m, ok := p.members[address]
 	if !ok || !m.inSet {
@@ -62,14 +60,14 @@ func (p *Pool) Drain(address string, on bool) bool {
 	return true
 }
 
-// forgetIfGone forgets an upstream of which nothing is worth remembering.
+// forgetIfGone forgets an upstream that left, once nothing of it is needed.
 func (p *Pool) forgetIfGone(now time.Time, m *member) {
 	if m.gone(now, p.cfg.Breaker.OpenMax()) {
 		delete(p.members, m.Address)
 	}
 }
 
-// compare finds how many cores and which pace are believed of an upstream, beside those of the others.
+// compare computes the norms from all upstreams.
 func (p *Pool) compare() {
 	cores, paces := make([]float64, 0, len(p.set)), make([]float64, 0, len(p.set))
 	for _, m := range p.set {
@@ -83,7 +81,7 @@ func (p *Pool) compare() {
 	p.norms.compare(cores, paces)
 }
 
-// takers counts the upstreams that take new jobs, heavy or ordinary ones.
+// takers counts the upstreams that take new heavy or ordinary jobs.
 func (p *Pool) takers(now time.Time, heavy bool) count { return p.counted.count(now, p.set, heavy) }
 
 func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }

@@ -18,56 +18,53 @@ type State struct {
 	Eligible bool   `json:"eligible"`
 	Reason   Reason `json:"reason,omitzero"`
 	Why      string `json:"why,omitempty"`
-	// Suspect says why the upstream is suspect, if it is. That is ignored, and the
-	// upstream stays eligible, while more than half of the upstreams are suspect.
+	// Suspect says why the upstream is suspect, if it is. While more than half of the upstreams are, they stay eligible.
 	Suspect string `json:"suspect,omitempty"`
-	// Status is the upstream's condition in words: eligible, or what speaks against it, and what is odd about it.
+	// Status is the upstream's condition in words: eligible or why not, and what is odd about it.
 	Status string `json:"status"`
-	// DownSince is since when the upstream refuses connections, if it does.
+	// DownSince is when the upstream began to refuse connections, if it does.
 	DownSince time.Time `json:"down_since,omitzero"`
-	// Drained is set while an operator keeps new jobs away.
+	// Drained is set while an operator drains it.
 	Drained bool `json:"drained,omitempty"`
-	// InFlight is the jobs that this sidecar sent there and that have not ended.
+	// InFlight is the number of this sidecar's jobs there.
 	InFlight int `json:"in_flight"`
-	// Jobs is the estimate now. Running is the jobs, and Stalled the joblets, that the
-	// last report or load hint counts.
+	// Jobs is the estimated number of jobs there now. Running is the number of running jobs and Stalled that of stalled
+	// joblets in the last report or load hint.
 	Jobs    float64 `json:"jobs"`
 	Running float64 `json:"running"`
 	Stalled float64 `json:"stalled"`
-	// Cores is what the upstream reports, or else what discovery says, if that is
-	// plausible; 0 is unknown.
-	// CoresBusy is how many of them run a joblet; negative is unknown.
+	// Cores is the number of cores that the upstream reports, or else the one from discovery, if it is plausible; 0 is
+	// unknown. CoresBusy is the number of busy ones; negative is unknown.
 	Cores     int     `json:"cores"`
 	CoresBusy float64 `json:"cores_busy"`
-	// ReportAge is in seconds; negative when there was no report. ReportFresh is
-	// set while the report is recent enough to choose by.
+	// ReportAge is the age of the last report in seconds; negative if there was none. ReportFresh is set while the report
+	// is recent and believed.
 	ReportAge   float64 `json:"report_age_seconds"`
 	ReportFresh bool    `json:"report_fresh"`
-	// Level says which jobs the upstream may take for its load: 1 is all, 0 is none.
+	// Level is the share of jobs that overload detection admits: 1 is all, 0 is none.
 	Level float64 `json:"overload_level"`
 	// Breaker is its circuit breaker.
 	Breaker health.Status `json:"breaker"`
-	// Cached is how many projects the last cache listing names, and Assumed how many
-	// more are taken to be there because a job of theirs was sent there.
+	// Cached is the number of projects in the last cache listing. Assumed is the number of others that are assumed to be
+	// cached because a job of theirs was sent there.
 	Cached  int `json:"cached_projects"`
 	Assumed int `json:"assumed_projects"`
-	// Rate is jobs completed per second when every core is busy; 0 is unknown.
+	// Rate is the number of jobs completed per second while every core is busy; 0 is unknown.
 	Rate float64 `json:"rate"`
-	// Wait is how long a job that came now would wait for a core, in seconds: the jobs
-	// there that find none, and itself, over the rate. It is 0 while a core is free, and
-	// negative where it is unknown.
+	// Wait is how long a new job would wait for a core, in seconds: the waiting jobs and itself, divided by the rate. It is
+	// 0 while a core is free, and negative if it is unknown.
 	Wait float64 `json:"wait_seconds"`
-	// Implausible is which of the upstream's figures cannot be true, and count as unknown.
+	// Implausible lists the upstream's figures that are not believed, and count as unknown.
 	Implausible string `json:"implausible,omitempty"`
-	// Slow says that responses take several times as long to begin there as elsewhere, for the same
-	// projects and without waits, if they do.
+	// Slow says that the time to first byte is several times that of other upstreams, for the same projects and without
+	// waits, if it is.
 	Slow string `json:"slow,omitempty"`
-	// Latency is how long responses take to begin there: a peak counts at once, and is
-	// forgotten by half in ten seconds.
+	// Latency is the time to first byte in seconds: a moving average that rises to a peak at once and falls with a
+	// half-life of ten seconds.
 	Latency float64 `json:"latency_seconds"`
 }
 
-// What can be wrong with an upstream or odd about it, in the words of its status and of the log.
+// What can be wrong with an upstream, in the words of its status and of the log.
 const (
 	IsDown        = "down"
 	BreakerOpened = "breaker opened"
@@ -76,7 +73,7 @@ const (
 	IsSlow        = "slow"
 )
 
-// Down says why the upstream is down, and since when.
+// Down says that the upstream is down, and since when.
 func (s *State) Down() string {
 	return health.ErrRefused.Error() + " since " + s.DownSince.Format("15:04")
 }
@@ -92,7 +89,7 @@ func (s *State) status() string {
 	return words
 }
 
-// Leaves reports whether it gets no new jobs, whatever its health: it stops soon, or it drains.
+// Leaves reports whether the upstream stops soon or drains.
 func (s *State) Leaves() bool { return s.Draining || s.Drained || s.Reason == Stopping }
 
 // States lists the upstreams in the set, by address.
@@ -126,7 +123,7 @@ func (p *Pool) States(now time.Time) []State {
 	return states
 }
 
-// Holders returns the addresses of the upstreams that have the data of each project, listed or assumed, by address.
+// Holders returns the sorted addresses of the upstreams that have the data of each project, listed or assumed.
 func (p *Pool) Holders(now time.Time, projects []uint64) map[uint64][]string {
 	holders := make(map[uint64][]string, len(projects))
 	for _, m := range p.set {
@@ -140,8 +137,7 @@ func (p *Pool) Holders(now time.Time, projects []uint64) map[uint64][]string {
 	return holders
 }
 
-// Panic reports whether breakers are ignored, because those of all upstreams that take new jobs
-// are open.
+// Panic reports whether breakers are ignored, because those of all upstreams that take new jobs are open.
 func Panic(states []State) bool {
 	shut := false
 	for i := range states {
@@ -156,8 +152,8 @@ func Panic(states []State) bool {
 	return shut
 }
 
-// Full reports whether the upstreams that take jobs have no more cores, together, than jobs. One
-// core that stays free, where no job would go, leaves them full.
+// Full reports whether the upstreams that take jobs have no more cores than jobs in total. A core that stays free at an
+// upstream that gets no jobs does not count.
 func (p *Pool) Full(now time.Time) bool {
 	room := 0.0
 	for _, m := range p.set {
@@ -169,7 +165,7 @@ func (p *Pool) Full(now time.Time) bool {
 	return room <= 0
 }
 
-// state is what is known of m, but for whether it is eligible.
+// state returns what is known of m, except whether it is eligible.
 func (p *Pool) state(now time.Time, m *member) State {
 	fresh := m.fresh(now, p.cfg.Interval)
 	s := State{
@@ -201,7 +197,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 	return s
 }
 
-// wait is how long one more job would wait for a core, in seconds.
+// wait is how long one more job would wait for a core in seconds; negative is unknown.
 func wait(jobs, cores, rate float64) float64 {
 	switch {
 	case jobs < cores:

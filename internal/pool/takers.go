@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// takers counts the upstreams that take new jobs, again only after a change.
+// takers counts the upstreams that take new jobs. It keeps the counts until they change.
 type takers struct {
 	mixed  bool     // some upstreams are for heavy jobs, and some are not
-	counts [2]count // of ordinary and of heavy jobs
+	counts [2]count // for ordinary and for heavy jobs
 }
 
-// count is how many upstreams take new jobs.
+// count is the number of upstreams that take new jobs.
 type count struct {
 	n     int
-	all   bool      // all leave: then each takes jobs
-	known bool      // until then
-	until time.Time // when the next one is about to stop; zero is never
+	all   bool      // all upstreams stop or drain: then all take jobs
+	known bool      // the count is valid until then
+	until time.Time // when the next upstream is about to stop; zero is never
 }
 
-// changed takes a new set.
+// changed takes a new set of upstreams.
 func (t *takers) changed(set []*member) {
 	heavy := func(m *member) bool { return m.Heavy }
 	t.mixed = slices.ContainsFunc(set, heavy) && slices.ContainsFunc(set, func(m *member) bool { return !m.Heavy })
@@ -28,7 +28,7 @@ func (t *takers) changed(set []*member) {
 
 func (t *takers) forget() { t.counts = [2]count{} }
 
-// serves reports whether an upstream may get jobs of a class.
+// serves reports whether an upstream takes heavy or ordinary jobs at all.
 func (t *takers) serves(m *member, heavy bool) bool { return heavy || !m.Heavy || !t.mixed }
 
 func (t *takers) count(now time.Time, set []*member, heavy bool) count {

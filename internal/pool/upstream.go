@@ -6,53 +6,49 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Upstream is what discovery says of one rule processing server.
+// Upstream is one rule processing server, as discovery describes it.
 type Upstream struct {
 	// Address is host:port, the upstream's identity.
 	Address string `json:"address"`
 	// Weight is its share of the load; 0 means 1.
 	Weight float64 `json:"weight,omitempty"`
-	// Cores is how many joblets it runs at once; 0 is unknown until a report tells.
+	// Cores is the number of joblets it runs at once; 0 is unknown.
 	Cores int `json:"cores,omitempty"`
-	// StartedAt is when it came up; zero is unknown.
+	// StartedAt is when it started; zero is unknown.
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// StopsAt is when it will stop, if that is known: the end of a
-	// pre-emptible upstream's life. Zero is unknown.
+	// StopsAt is when it will stop, such as the end of a pre-emptible machine; zero is unknown.
 	StopsAt time.Time `json:"stops_at,omitzero"`
-	// Draining upstreams get no new jobs unless all drain.
+	// Draining upstreams get no new jobs, unless all upstreams stop or drain.
 	Draining bool `json:"draining,omitempty"`
-	// Heavy upstreams get heavy jobs alone, unless all upstreams are so.
+	// Heavy upstreams get only heavy jobs, unless all upstreams are heavy.
 	Heavy bool `json:"heavy,omitempty"`
 }
 
-// Report is what an upstream says of itself at one instant.
+// Report is the state of an upstream at one instant, by its own report.
 type Report struct {
-	// At is when the upstream was in this state, on the sidecar's clock.
+	// At is the instant, on the sidecar's clock.
 	At time.Time
-	// Running and Stalled count jobs in progress and stalled joblets, by priority.
-	// ByPriority is set if the upstream tells stalled joblets of high and low priority apart; otherwise all count as low.
+	// Running and Stalled are the numbers of running jobs and of stalled joblets, by priority. ByPriority is set if the
+	// upstream reports stalled joblets by priority; otherwise all count as low.
 	Running    [selection.Priorities]float64
 	Stalled    [selection.Priorities]float64
 	ByPriority bool
-	// Cores is 0 when it does not say.
+	// Cores is the number of cores; 0 is not reported.
 	Cores int
-	// CoresBusy is how many of them run a joblet; negative when it does not say.
+	// CoresBusy is the number of cores that run a joblet; negative is not reported.
 	CoresBusy float64
-	// Completed counts the jobs finished since the upstream started; negative
-	// when it does not say.
+	// Completed is the number of jobs completed since the upstream started; negative is not reported.
 	Completed float64
-	// Begun counts the jobs whose wait ended since the upstream started; 0 when it does not say.
+	// Begun is the number of jobs whose wait ended since the upstream started; 0 is not reported.
 	Begun float64
-	// Read counts the bytes of prompts that were not cached, each prompt's when the upstream starts to read it; 0 when it
-	// does not say.
+	// Read is the number of bytes of prompts that were not cached, counted when the upstream starts to read a prompt; 0
+	// is not reported.
 	Read float64
-	// Failed counts those of them that failed for a reason of the upstream's own;
-	// negative when it does not say.
+	// Failed is the number of Completed that failed for a reason of the upstream's own; negative is not reported.
 	Failed float64
-	// Wait is the mean wait of the jobs started since the report before, in seconds; NaN
-	// when unknown.
+	// Wait is the mean wait of the jobs started since the last report, in seconds; NaN is unknown.
 	Wait float64
-	// Cached is the projects in its cache; nil leaves what was known before.
+	// Cached is the projects in its cache; nil is not reported.
 	Cached CacheSet
 }
 
@@ -60,36 +56,33 @@ func sum(byPriority [selection.Priorities]float64) float64 {
 	return byPriority[selection.Low] + byPriority[selection.High]
 }
 
-// Hint is the load that an upstream tells on the response to a job: a partial
-// report, fresher than the last poll.
+// Hint is the load in the response to a job: a partial report, newer than the last poll.
 type Hint struct {
 	At time.Time
 	// Running, Stalled and ByPriority are as in Report; a negative number is not reported.
 	Running    [selection.Priorities]float64
 	Stalled    [selection.Priorities]float64
 	ByPriority bool
-	// Utilization is how many jobs run or wait, over the cores; negative is not
-	// told. It counts where Running or Stalled is not told.
+	// Utilization is the number of running and waiting jobs divided by the cores; negative is not reported. It is used if
+	// Running or Stalled is not reported.
 	Utilization float64
 	// CoresBusy is as in Report; negative is not reported.
 	CoresBusy float64
-	// Cached says whether the job found its project's data there; Known is
-	// false when the upstream did not say.
+	// Cached is set if the project's data was cached; Known is set if the upstream reports that.
 	Cached, Known bool
-	// Waited and Fetched are the job's own wait and fetch time; negative when
-	// not told. Fetched is for those who replay traces: the pool learns from when responses begin.
+	// Waited and Fetched are the job's own wait and fetch time; negative is not reported. Fetched is for replayed traces:
+	// the pool learns from the time to first byte.
 	Waited  time.Duration
 	Fetched time.Duration
 }
 
-// CacheSet is an immutable set of the projects that an upstream holds. The pool remembers
-// what it says of a project.
+// CacheSet is an immutable set of the projects in an upstream's cache.
 type CacheSet interface {
 	// Contains reports whether the project with this hash is in the set.
 	Contains(project uint64) bool
-	// Bytes is the size of the project's data there; 0 where it is not told.
+	// Bytes is the size of the project's data; 0 is unknown.
 	Bytes(project uint64) float64
-	// Len is how many projects are in it.
+	// Len is the number of projects.
 	Len() int
 }
 
@@ -98,36 +91,36 @@ type Outcome uint8
 
 // The outcomes of an attempt, a closed set.
 const (
-	// Answered: the response was passed on to its end, whatever its status below 500.
+	// Answered: a complete response with a status below 500 was passed on.
 	Answered Outcome = iota
-	// Failed: a complete response with a status of 500 or more.
+	// Failed: a complete response with a status of 500 or more was passed on.
 	Failed
-	// NotStarted: a 503 that says that nothing was done for the job.
+	// NotStarted: a 503 response says that the upstream did not start the job.
 	NotStarted
-	// Refused: no connection, or it ended before the job was sent in full.
+	// Refused: there was no connection, or it ended before the whole job was sent.
 	Refused
-	// NoAnswer: the job was sent in full but no byte of a response came.
+	// NoAnswer: the whole job was sent, and no byte of a response arrived.
 	NoAnswer
-	// TimedOut: no response began within the attempt's time.
+	// TimedOut: no response began within the attempt's timeout.
 	TimedOut
-	// Truncated: the response began and was cut short by the upstream.
+	// Truncated: the upstream broke off the response.
 	Truncated
-	// Gone: the submitter went away, or the job's own deadline passed while the response streamed.
+	// Gone: the submitter disconnected, or the job's own deadline passed while the response streamed.
 	Gone
-	// Moved: the job waited there and was withdrawn, to go elsewhere.
+	// Moved: the job waited there and was withdrawn to go elsewhere.
 	Moved
 
-	// Outcomes is how many there are.
+	// Outcomes is the number of outcomes.
 	Outcomes = int(Moved) + 1
 )
 
-// String returns the outcome's word in metrics, logs and traces.
+// String returns the outcome's name in metrics, logs and traces.
 func (o Outcome) String() string {
 	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone", "moved"}[o]
 }
 
-// Waiter is a job that may leave an upstream at which it waits.
+// Waiter is a job that can be moved from the upstream where it waits.
 type Waiter interface {
-	// Tried are the addresses that it may not go to, that of the upstream among them.
+	// Tried returns the addresses that the job must not go to, including that upstream's.
 	Tried() *Places
 }
