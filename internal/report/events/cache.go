@@ -1,32 +1,30 @@
 package events
 
-import (
-	"example.org/pilotfish/internal/prompts"
-)
+import "example.org/pilotfish/internal/prompts"
 
 const (
 	// maxBlockTokens bounds the size of a block, in tokens.
 	maxBlockTokens = 1024
-	// maxBlocks bounds the blocks that are known of a server: about 20 MB.
+	// maxBlocks bounds the known blocks of a server: about 20 MB.
 	maxBlocks = 1 << 18
 )
 
-// cache is what a server has cached.
+// cache is the known blocks of a server.
 type cache struct {
 	blocks map[uint64]chain // the prompt up to the end of a block, by the server's hash
 	next   uint64           // sequence number of the next batch; 0 before the first one
 	size   int              // tokens of a block; 0 is unknown
-	// before returns the prompt before a block with these tokens, if jobs have shown it.
+	// before returns the prompt before a block, if a job has shown it.
 	before func(block []uint32) (c chain, ok bool)
-	// counted is called for each event. used is false if nothing was learned from it.
+	// counted is called for each event; used is false if it was ignored.
 	counted func(used bool)
 }
 
-// apply returns what a batch of events changes.
+// apply adopts a batch of events, and returns the changes for the pool.
 func (c *cache) apply(sequence uint64, batch []event) (changes []prompts.Change) {
 	switch {
 	case sequence < c.next: // the server restarted
-		c.clear()
+		clear(c.blocks)
 		changes = append(changes, prompts.Change{Cleared: true})
 	case sequence > c.next, c.next == 0:
 		changes = append(changes, prompts.Change{Lost: true})
@@ -37,24 +35,27 @@ func (c *cache) apply(sequence uint64, batch []event) (changes []prompts.Change)
 		if e.kind == removed && n > 0 && changes[n-1].Stored != nil || n == 0 {
 			changes = append(changes, prompts.Change{})
 		}
-		used := e.kind == removed || e.kind == cleared
-		switch last := &changes[len(changes)-1]; e.kind {
-		case cleared:
-			c.clear()
-			*last = prompts.Change{Cleared: true} // nothing of the same change counts any more
-		case removed:
+		last, used := &changes[len(changes)-1], !e.other
+		switch {
+		case e.kind == cleared:
+			clear(c.blocks)
+			*last = prompts.Change{Cleared: true} // earlier members no longer matter
+		case e.kind == removed && used:
 			last.Removed = append(last.Removed, c.remove(e)...)
-		case stored:
+		case e.kind == stored && used && len(c.blocks)+len(e.hashes) > maxBlocks:
+			clear(c.blocks)
+			*last, used = prompts.Change{Lost: true}, false
+		case e.kind == stored && used:
 			var parts []uint64
 			parts, used = c.store(e)
 			last.Stored = append(last.Stored, parts...)
+		default:
+			used = false
 		}
 		c.counted(used)
 	}
 	return changes
 }
-
-func (c *cache) clear() { clear(c.blocks) }
 
 // remove returns the parts of prompts that end with the removed blocks.
 func (c *cache) remove(e *event) (parts []uint64) {
@@ -68,10 +69,9 @@ func (c *cache) remove(e *event) (parts []uint64) {
 	return parts
 }
 
-// store returns the parts of prompts that end with the stored blocks. used is false if some blocks cannot be used: blocks after
-// an unknown one, blocks that plain prompts do not find, and blocks beyond the bound.
+// store returns the parts of prompts that end with the stored blocks. used is false if their prefix is unknown.
 func (c *cache) store(e *event) (parts []uint64, used bool) {
-	if e.other || e.size < 1 || e.size > maxBlockTokens || len(e.tokens) != e.size*len(e.hashes) || len(e.hashes) == 0 {
+	if e.size < 1 || e.size > maxBlockTokens || len(e.tokens) != e.size*len(e.hashes) || len(e.hashes) == 0 {
 		return nil, false
 	}
 	c.size = e.size
@@ -83,9 +83,6 @@ func (c *cache) store(e *event) (parts []uint64, used bool) {
 		c.blocks[e.parent] = at
 	}
 	for i, h := range e.hashes {
-		if len(c.blocks) >= maxBlocks {
-			return parts, false
-		}
 		if at = at.extend(e.tokens[i*c.size:][:c.size]); at.part {
 			parts = append(parts, at.key)
 		}

@@ -106,6 +106,8 @@ func TestUnknownBlocks(t *testing.T) {
 	for i := range uint64(maxBlocks) {
 		f.blocks[1000+i] = chain{}
 	}
-	assert.Equal(t, []prompts.Change{{}}, f.apply(1, []event{stores(0, prompt[:128], 11, 12)}))
-	assert.Len(t, f.blocks, maxBlocks)
+	assert.Equal(t, []prompts.Change{{Lost: true}}, f.apply(1, []event{stores(0, prompt[:128], 11, 12)}), "the bound: all anew")
+	assert.Equal(t, []prompts.Change{{Stored: keys(prompt)[:1]}}, f.apply(2, []event{stores(0, prompt[:128], 11, 12)}))
+	assert.Equal(t, []prompts.Change{{}}, f.apply(3, []event{{kind: removed, hashes: []uint64{12}, other: true}}), "from the CPU's memory")
+	assert.Len(t, f.blocks, 2)
 }

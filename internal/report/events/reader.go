@@ -1,25 +1,28 @@
-// Package events reads the events of vLLM's KV caches. With them, pilotfish knows what every server has cached of a prompt:
-// also what other sidecars have sent there, and what was evicted.
+// Package events reads the events of vLLM's KV caches. They show what every server has cached of a prompt, whichever sidecar sent
+// it there, and what was evicted.
 //
-//	vLLM ── PUB socket ──> subscriber ──> batch ──> cache ──> prompts.Change, to the pool
-//	body of a job ── POST /tokenize ──> parts with the same keys
+//	vLLM ── ZeroMQ PUB socket ──> subscriber ──> batch ──> cache ──> prompts.Change, for the pool
+//	a job's body ── POST /tokenize ──> tokenizer ──> parts of the prompt, with the same keys
 //
-// Events name blocks of tokens, and jobs have text. So a server is asked for the tokens of each prompt: the chat template and the
-// tokenizer are the model's. Equal tokens give equal keys here, whatever hash function vLLM uses for its own.
+// Events name blocks of tokens, and jobs have text. Only the server has the model's chat template and tokenizer, so it is asked
+// for the tokens of each prompt. Keys are hashes of tokens: vLLM's own hashes differ between versions and processes.
 //
-//	          first batch                  a number is missing, or the connection broke
-//	unknown ──────────────> known until ──────────────────────────────────────────────> unknown
+//	          a stored block whose prefix is known
+//	┌───────┐ ───────────────────────────────────> ┌───────┐
+//	│unknown│                                      │ known │
+//	└───────┘ <─────────────────────────────────── └───────┘
+//	          events are missing: a gap in the sequence numbers, or a restart
 //
 // What holds:
 //
-//   - A block counts as cached only if an event said so, and no later event removed it. When events are missing, nothing does.
-//     The pool then assumes that a server has what was sent there, as it does without events.
-//   - A block after an unknown one is unknown. A sidecar that starts later than the server learns of blocks as they are stored anew.
-//   - Every message, block list and pause is bounded.
+//   - A known block was stored by an event, and no later event removed it.
+//   - The prefix of a block is known if its events were read, or if a job of this sidecar has the same tokens. So a sidecar that
+//     starts later than the server learns of blocks when it sends prompts that share them.
+//   - While a block is unknown, the pool assumes that a server has what was sent there, as it does without events.
+//   - Messages, blocks, tokens and pauses are bounded.
 //
-// The protocol is ZMTP 3.0 without security, of which a subscriber needs 100 lines, and MessagePack, of which it needs 100 more.
-// The Go library for ZeroMQ (go-zeromq/zmq4) has had no release since May 2024, neither bounds what it buffers nor reports that it
-// reconnected. MessagePack libraries decode into memory that the message sizes, not the reader.
+// The subscriber is our own, 100 lines of ZMTP 3.0 without security: the Go library without C, go-zeromq/zmq4, has had no release
+// since May 2024. MessagePack is read with tinylib/msgp, which is maintained, and decodes in place without reflection.
 package events
 
 import (
@@ -60,19 +63,19 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 }
 
-// Config is what a Reader is made of. All is required. The functions are called from several goroutines, but in order for one
-// upstream.
+// Config is the configuration of a Reader. All fields except Topic are required. The hooks are called from several goroutines, but
+// in order for one upstream.
 type Config struct {
 	Settings
-	// Changed takes what events of an upstream report of its cache.
+	// Changed is called with the changes of an upstream's cache.
 	Changed func(address string, changes []prompts.Change)
-	// Counted is called for each event. used is false if nothing was learned from it.
+	// Counted is called for each event; used is false if the event was ignored.
 	Counted func(address string, used bool)
-	// Connected is called when events of an upstream are read.
+	// Connected is called for each new connection to an upstream's events.
 	Connected func(address string)
-	// Failed takes the reason why events of an upstream are not read, once for each reason, and why it returned no tokens.
+	// Failed is called with the error of a connection, unless it is the same as before, and of a request for tokens.
 	Failed func(address string, err error)
-	// Dial connects to an upstream.
+	// Dial connects to an upstream, for tokens.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
