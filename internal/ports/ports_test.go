@@ -114,7 +114,8 @@ func handed(t *testing.T, name string) (f *os.File, address string) {
 	return os.NewFile(uintptr(fd), name), l.Addr().String()
 }
 
-func TestWhatASocketOfSystemdIsFor(t *testing.T) {
+// The name of a systemd socket decides its purpose.
+func TestSystemdSocketPurposes(t *testing.T) {
 	for _, c := range []struct{ first, second, want string }{
 		{"jobs", "admin", "jobs first, admin second"},
 		{"admin", "jobs", "jobs second, admin first"},
