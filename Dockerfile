@@ -33,7 +33,7 @@ LABEL org.opencontainers.image.title="pilotfish" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}"
 COPY --from=build /out/pilotfish /pilotfish
-# A number, so that Kubernetes can tell that it is not root.
+# A number, so that Kubernetes can verify that it is not root.
 USER 65532:65532
 # Jobs and the admin port. Both are on loopback unless configured otherwise: a
 # sidecar shares its submitter's network namespace.

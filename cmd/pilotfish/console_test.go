@@ -89,15 +89,15 @@ func TestModesAreLogged(t *testing.T) {
 			job(time.Second, intake.Answered, intake.Complete)
 		}
 
-		var told []string
+		var changes []string
 		for _, line := range logs.All() {
 			fields := line.ContextMap()
 			if _, ok := fields["upstream"]; !ok {
-				told = append(told, line.Level.String()+": "+fields["from"].(string)+" to "+fields["to"].(string))
+				changes = append(changes, line.Level.String()+": "+fields["from"].(string)+" to "+fields["to"].(string))
 				assert.NotEmpty(t, fields["cause"])
 			}
 		}
-		assert.Equal(t, []string{"warn: steady to queue grows", "warn: queue grows to jobs fail", "info: jobs fail to steady"}, told)
+		assert.Equal(t, []string{"warn: steady to queue grows", "warn: queue grows to jobs fail", "info: jobs fail to steady"}, changes)
 	})
 }
 
@@ -246,7 +246,7 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 }
 
 // The mesh port shows a certificate of its own, or that of a folder, as Kubernetes mounts a secret. The metrics count
-// its connections, and tell when the first certificate expires.
+// its connections, and state when the first certificate expires.
 func TestTheMeshPortByTLS(t *testing.T) {
 	folder := t.TempDir()
 	cert, key := identity(t, time.Now().AddDate(-1, 0, 0))

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// terse is an upstream that answers each request of a connection alike, and
-// allocates nothing for it.
+// terse is an upstream that sends the same response to each request, without
+// allocations.
 func terse(t testing.TB) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

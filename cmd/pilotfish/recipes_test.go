@@ -101,10 +101,10 @@ const (
 func (l *llm) usage(prompt string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tokens, found, alike := len(prompt)/tokenBytes, 0, true
+	tokens, found, prefix := len(prompt)/tokenBytes, 0, true
 	for end := blockTokens; end <= tokens; end += blockTokens {
 		begin := prompt[:end*tokenBytes]
-		if alike = alike && l.blocks[begin]; alike {
+		if prefix = prefix && l.blocks[begin]; prefix {
 			found = end
 		}
 		l.blocks[begin] = true
@@ -174,7 +174,7 @@ func llms(t *testing.T, n int) (servers map[string]*llm, upstreams []*fakeupstre
 func TestRecipeVLLM(t *testing.T) {
 	servers, upstreams := llms(t, 3)
 	s, url := recipe(t, "vllm.yaml", upstreams)
-	// chat sends the turns of a session so far, and tells where they went.
+	// chat sends the turns of a session so far, and returns the upstream that got them.
 	chat := func(turns int) (address string) {
 		t.Helper()
 		for _, u := range upstreams {
@@ -289,7 +289,7 @@ func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 		}
 		exchange(t, "POST", url+"/v1/chat/completions", body(chat, 2))
 	}
-	assert.Greater(t, away(asked(body(100, 2))), before+0.1, "answers told that others send chats to their first places")
+	assert.Greater(t, away(asked(body(100, 2))), before+0.1, "responses reported that other sidecars send chats to their first-ranked upstreams")
 }
 
 // A query goes where most of the bytes of its tables are, wherever the smaller ones are.

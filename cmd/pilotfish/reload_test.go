@@ -71,7 +71,7 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	requireReload(t, s, &cfg)
 	require.Eventually(t, reported(7), patience, time.Millisecond)
-	assert.Positive(t, s.live(time.Now()).Discovery.Age, "it has heard of upstreams since its start")
+	assert.Positive(t, s.live(time.Now()).Discovery.Age, "it has had a list of upstreams since its start")
 }
 
 // The bodies of jobs that came before a reload count after it: all together have one bound.
@@ -94,7 +94,7 @@ func TestReloadBeforeTheStart(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
 }
 
-// What waits for a restart is told by what runs, not by what the file said last.
+// A key needs a restart if its value differs from the running one, not from the previous file's.
 func TestChangesThatWaitForARestart(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, logs := logged(t, &cfg)
@@ -103,7 +103,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	all := changed
 	all.Listen, all.Submitters.Connections = "127.0.0.1:3", 7
 	all.Mesh.Listen, all.Job.MaxBody, all.Tracing.Share = "127.0.0.1:4", all.Job.MaxBody+1, 0.5
-	told := func(c config.Config) []string {
+	changedKeys := func(c config.Config) []string {
 		logs.TakeAll()
 		s.from.read = func() (config.Config, []*cli.Error, error) { return c, nil, nil }
 		waiting, err := s.reread()
@@ -111,11 +111,11 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 		assert.Equal(t, len(waiting), logs.FilterMessage("a change needs a restart").Len())
 		return waiting
 	}
-	assert.Empty(t, told(cfg))
-	assert.Equal(t, []string{"admin"}, told(changed))
-	assert.Equal(t, []string{"admin"}, told(changed), "it waits still")
-	assert.Empty(t, told(cfg), "the change was taken back")
-	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh", "tracing"}, told(all), "each key once")
+	assert.Empty(t, changedKeys(cfg))
+	assert.Equal(t, []string{"admin"}, changedKeys(changed))
+	assert.Equal(t, []string{"admin"}, changedKeys(changed), "it waits still")
+	assert.Empty(t, changedKeys(cfg), "the change was taken back")
+	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh", "tracing"}, changedKeys(all), "each key once")
 }
 
 // What used to wait for a restart: the queue, the breakers, and what the admin port allows.
@@ -312,7 +312,7 @@ func TestReloadOfTheRules(t *testing.T) {
 	assert.NoError(t, <-claimed, "the job that waited is served")
 	report()
 	assert.True(t, s.balancer.States()[0].Eligible)
-	assert.True(t, priced(), "expected tells its costs")
+	assert.True(t, priced(), "the policy expected has costs")
 	cfg.Selection.Policy = "random"
 	requireReload(t, s, &cfg)
 	assert.False(t, priced(), "random has none")
@@ -325,7 +325,7 @@ func TestReloadOfTheRules(t *testing.T) {
 	assert.True(t, ranked[0].Shadow)
 }
 
-// requireReload puts a configuration in force, and returns what waits for a restart.
+// requireReload reloads a configuration, and returns the keys that need a restart.
 func requireReload(t *testing.T, s *sidecar, cfg *config.Config) (waiting []string) {
 	t.Helper()
 	s.mu.Lock()

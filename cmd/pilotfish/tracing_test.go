@@ -17,8 +17,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// A job that is traced leaves a span, and one for each attempt below it; its upstream
-// is told of the job's.
+// A traced job has a span, with a child for each attempt. Its upstream gets the job's span in Traceparent.
 func TestJobsAreTraced(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1") // in milliseconds: the spans come at once
 	spans := make(chan []*otlp.Span, 10)
@@ -37,7 +36,7 @@ func TestJobsAreTraced(t *testing.T) {
 	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
 	const theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	post(t, p.Jobs, "localhost", "Traceparent", theirs)
-	told := upstream.Jobs()[0].Header.Get("Traceparent")
+	received := upstream.Jobs()[0].Header.Get("Traceparent")
 	var both []*otlp.Span
 	for len(both) < 2 {
 		both = append(both, <-spans...)
@@ -45,7 +44,7 @@ func TestJobsAreTraced(t *testing.T) {
 	attempt, job := both[0], both[1]
 	assert.Equal(t, []string{"attempt", "job"}, []string{attempt.Name, job.Name})
 	assert.Equal(t, job.SpanId, attempt.ParentSpanId)
-	assert.Equal(t, fmt.Sprintf("00-%x-%x-01", job.TraceId, job.SpanId), told)
+	assert.Equal(t, fmt.Sprintf("00-%x-%x-01", job.TraceId, job.SpanId), received)
 	assert.Equal(t, theirs, fmt.Sprintf("00-%x-%x-01", job.TraceId, job.ParentSpanId))
 	assert.Empty(t, spans)
 }

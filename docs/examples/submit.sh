@@ -8,11 +8,11 @@ trap 'rm -rf "$dir"' EXIT
 cat >"$dir/job"
 
 for attempt in 0 1 2 3 4; do
-	told=$(curl --silent --show-error --output "$dir/result" --data-binary "@$dir/job" \
+	response=$(curl --silent --show-error --output "$dir/result" --data-binary "@$dir/job" \
 		--header 'Content-Type: application/json' \
 		--write-out '%{http_code}|%header{retry-after}|%header{job-started}' "$url")
 	code=$?
-	IFS='|' read -r status after started <<<"$told"
+	IFS='|' read -r status after started <<<"$response"
 	case $code:$status:$after:$started in
 	0:200:*) cat "$dir/result"; exit 0 ;;
 	7:*) after=0 ;;                              # connection refused

@@ -1,4 +1,4 @@
-"""A server that tells pilotfish what it can use: python3 upstream.py PORT"""
+"""A server with pilotfish's metrics, listing and load hints: python3 upstream.py PORT"""
 import collections, http.server, json, os, signal, sys, threading, time
 
 count = collections.Counter(cores=os.cpu_count(), stalled_joblets=0, jobs_running=0, jobs_completed_total=0)
@@ -43,9 +43,9 @@ class Upstream(http.server.BaseHTTPRequestHandler):
             count.update(stalled_joblets=-1, jobs_running=1)
             changed.notify_all()  # there may be another core for the next
         try:
-            told = f"waited={time.monotonic() - came:.3f}, {fetch(job['project_id'])}"
+            facts = f"waited={time.monotonic() - came:.3f}, {fetch(job['project_id'])}"
             time.sleep(job.get("seconds", 0))  # the work itself
-            load = f"running={count['jobs_running']}, stalled={count['stalled_joblets']}, {told}"
+            load = f"running={count['jobs_running']}, stalled={count['stalled_joblets']}, {facts}"
             self.answer(200, f"a result made of {cached[job['project_id']]}\n", X_Load=load)
         finally:
             with changed:

@@ -105,7 +105,7 @@ func TestPick(t *testing.T) {
 		assert.Equal(t, want, asked)
 	}
 	require.Equal(t, http.StatusOK, serve(t, cfg, http.MethodPost, "/api/pick?project=1").Code)
-	assert.Equal(t, pool.Request{Data: &intake.Parts{Set: true}, Bytes: 9, LengthKey: 7, Priority: selection.High}, asked, "the body tells")
+	assert.Equal(t, pool.Request{Data: &intake.Parts{Set: true}, Bytes: 9, LengthKey: 7, Priority: selection.High}, asked, "facts from the body")
 	for err, want := range map[error]int{errors.New("no job"): 400, intake.ErrTooLarge: 413, intake.ErrNoRoom: 503} {
 		unread := cfg
 		unread.Describe = func(io.Reader, int64) (intake.Facts, error) { return intake.Facts{}, err }
@@ -138,8 +138,8 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
 
-// Whoever sends a body or reads a response too slowly keeps no connection: a few would keep probes out. A profile
-// takes as long as it is told to: a read that times out would end it, too.
+// A client that sends a request or reads a response too slowly loses its connection: a few of them could keep probes out.
+// Profiles have no timeouts, because they take as long as their parameter says.
 func TestSlowRequests(t *testing.T) {
 	cfg := config()
 	cfg.Write = func() bool { return true }

@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// manyProjects is how many projects the jobs of BenchmarkJob have: so many that what is
+// manyProjects is how many projects the jobs of BenchmarkJob have: enough that what is
 // known of one has left the processor's nearest cache when its next job comes.
 const manyProjects = 20_000
 

@@ -114,11 +114,11 @@ func (l *Lease) answered(now time.Time, healthy bool, hint *pool.Hint) time.Time
 	return now
 }
 
-// Told records the load that the upstream reported in the trailer of its response.
-func (l *Lease) Told(now time.Time, hint *pool.Hint) {
+// Hinted records the load that the upstream reported in the trailer of its response.
+func (l *Lease) Hinted(now time.Time, hint *pool.Hint) {
 	now = l.b.lock(now)
 	defer l.b.mu.Unlock()
-	l.assignment.Told(now, hint)
+	l.assignment.Hinted(now, hint)
 }
 
 // Found records the share of the job's data that was cached at the upstream.

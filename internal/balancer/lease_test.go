@@ -43,7 +43,7 @@ func TestALeaseTellsThePool(t *testing.T) {
 		assert.Equal(t, 2.0, state(0).Latency)
 		assert.Equal(t, 3.0, state(0).Running)
 		time.Sleep(time.Second)
-		l.Told(time.Now(), &pool.Hint{At: time.Now(), Running: [2]float64{4, 0}, Waited: -1, Fetched: -1})
+		l.Hinted(time.Now(), &pool.Hint{At: time.Now(), Running: [2]float64{4, 0}, Waited: -1, Fetched: -1})
 		assert.Equal(t, 4.0, state(0).Running)
 
 		b.Set([]pool.Upstream{{Address: address(0)}, {Address: address(1)}})

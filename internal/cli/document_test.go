@@ -153,7 +153,7 @@ func TestFaultsOfADocument(t *testing.T) {
 	}
 }
 
-// A value that did not fit keeps its default, which nobody is told of.
+// A value of a wrong type keeps its default, and check reports no second fault about it.
 // The time for a file does not grow with the number of its faults: a reload must end.
 func TestFaultsAreBounded(t *testing.T) {
 	var many strings.Builder
@@ -211,7 +211,7 @@ func TestAliasesAreBounded(t *testing.T) {
 	text = strings.Replace(text, "*y, *y]", "*z, *z, *z]", 1)
 	_, err := NewDocument("F", []byte(text)).Decode(&f, func(*settings.Faults) {})
 	require.ErrorContains(t, err, "document contains excessive aliasing")
-	assert.NotContains(t, err.Error(), "\n", "it is told once")
+	assert.NotContains(t, err.Error(), "\n", "it is reported once")
 }
 
 func TestMissingAndHugeFiles(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // prog has one command.
 func prog() Program {
 	var commands struct {
-		Do doCommand `cmd:"" help:"Do as told."`
+		Do doCommand `cmd:"" help:"Do something."`
 	}
 	return Program{Name: "prog", Description: "Does.", Version: "1.2", Do: &commands}
 }

@@ -17,7 +17,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Each file in testdata/bad has its fault told exactly so, and each in testdata/unwise is legal, and warned of exactly so;
+// Each file in testdata/bad gives exactly the errors in its .error file; each file in testdata/unwise is valid and gives exactly these warnings.
 // FILE is its name, and KINDS are the kinds of sources. Those in testdata/good are neither.
 func TestFaultsAndWarningsAreTold(t *testing.T) {
 	for folder, least := range map[string]int{"bad": 21, "unwise": 5, "good": 1} {

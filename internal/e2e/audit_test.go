@@ -14,7 +14,7 @@ import (
 // mostAttempts is the default of the sidecar.
 const mostAttempts = 3
 
-// audit tells every entry that breaks a rule. lossy are the servers that were
+// audit returns every violation of a rule. lossy are the servers that were
 // killed, whose own logs may lack their last lines.
 func (l *ledger) audit(lossy ...string) (faults []string) {
 	for _, session := range l.twice {

@@ -70,7 +70,7 @@ func (s *sidecar) given() {
 	s.t.Logf("%d MiB resident at most, %d MiB afterwards", most>>20, s.resident("VmRSS")>>20)
 }
 
-// 48 HTTP/2 connections with 250 jobs each, of which a few bytes come and no more.
+// 48 HTTP/2 connections with 250 jobs each. Each job sends a few bytes and then stops.
 func TestSoakBoundsHalfSentBodies(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(swallow))
 	defer upstream.Close()
@@ -142,8 +142,8 @@ func TestSoakBoundsHeads(t *testing.T) {
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 }
 
-// 300 answers at a time with heads of so many short lines that go no further: those of 35,000 are refused, those of 990
-// are passed on, and counted in the budget.
+// 300 simultaneous responses with heads of many short lines, whose bodies stall: heads of 35,000 lines are refused, heads
+// of 990 lines are forwarded, and count in the budget.
 func TestSoakBoundsHeadsOfAnswers(t *testing.T) {
 	for lines, status := range map[int]string{35_000: "502", 990: "200"} {
 		var head strings.Builder
@@ -215,7 +215,7 @@ func TestSoakBoundsHeadsOfHTTP2(t *testing.T) {
 	assert.Less(t, s.resident("VmHWM"), int64(16<<20+besides))
 }
 
-// burst posts jobs, so many at a time, and counts the statuses.
+// burst posts jobs, at most together at a time, and counts the statuses.
 func burst(t *testing.T, s *sidecar, jobs, together, bytes int) map[string]int {
 	t.Helper()
 	body := `{"project_id": 1, "filling": "` + strings.Repeat("x", bytes) + `"}`

@@ -144,18 +144,18 @@ func TestClientsSnippetsWithoutASidecar(t *testing.T) {
 			t.Cleanup(web.Close)
 			port, address := taken(t)
 			const body = `{"project_id": 1, "what": "answered"}`
-			said := &heard{Writer: t.Output(), words: "nothing was done; again in 1 s", yes: make(chan struct{})}
+			problems := &watcher{Writer: t.Output(), words: "nothing was done; again in 1 s", yes: make(chan struct{})}
 			type ending struct {
 				out string
 				err error
 			}
 			ended := make(chan ending, 1)
 			go func() {
-				out, err := p.submit(address, body, said)
+				out, err := p.submit(address, body, problems)
 				ended <- ending{out, err}
 			}()
 			select {
-			case <-said.yes:
+			case <-problems.yes:
 			case end := <-ended:
 				require.FailNow(t, "it gave up", "%v", end)
 			}
@@ -210,15 +210,15 @@ func taken(t *testing.T) (port *os.File, address string) {
 	return port, fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
 
-// heard is a writer that tells when certain words have been written.
-type heard struct {
+// watcher is a writer that signals when certain words have been written.
+type watcher struct {
 	io.Writer
 	words string
 	yes   chan struct{} // closed then
 	all   []byte
 }
 
-func (h *heard) Write(text []byte) (int, error) {
+func (h *watcher) Write(text []byte) (int, error) {
 	before := bytes.Contains(h.all, []byte(h.words))
 	h.all = append(h.all, text...)
 	if !before && bytes.Contains(h.all, []byte(h.words)) {

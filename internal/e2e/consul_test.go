@@ -61,7 +61,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	require.NoError(t, c.servers[drained].cmd.Wait(), tail(c.serverLog(drained)))
 	s.more(t, 50)
 
-	// Paused during an answer, until Consul has told the sidecar, and jobs have gone on
+	// Paused during a response, until the sidecar knows it from Consul, and jobs have continued
 	// without it: it finishes late.
 	midway = s.begin(t, bigProject+2)
 	paused := midway.upstream
@@ -76,7 +76,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	c.eligible(2, 2)
 
 	// Consul goes until the sidecar has failed to ask it a few times. When it is back,
-	// it knows nothing. Meanwhile two servers come back, too.
+	// it knows nothing. Two servers return in the meantime.
 	step("stop Consul")
 	consul.process.kill()
 	c.serve(killed)

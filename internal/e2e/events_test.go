@@ -61,8 +61,8 @@ func TestClientsEventsOfVLLM(t *testing.T) {
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 		return resp.Header.Get("Pilotfish-Upstream"), resp.Header.Get("Pilotfish-Cache")
 	}
-	// heard waits until a sidecar has as many events.
-	heard := func(s *sidecar, events int) {
+	// received waits until a sidecar has as many events.
+	received := func(s *sidecar, events int) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			return s.metric("pilotfish_cache_events_total", "result", "used") == float64(events)
@@ -71,12 +71,12 @@ func TestClientsEventsOfVLLM(t *testing.T) {
 	}
 	const chats = 10
 	send(sidecars[0], -1, 1)
-	heard(sidecars[0], 1) // from now on it knows the size of blocks
+	received(sidecars[0], 1) // from now on it knows the size of blocks
 	at := map[int]string{}
 	for chat := range chats {
 		at[chat], _ = send(sidecars[0], chat, 1)
 	}
-	heard(sidecars[1], 1+chats)
+	received(sidecars[1], 1+chats)
 	for chat := range chats {
 		upstream, cache := send(sidecars[1], chat, 2)
 		assert.Equal(t, at[chat], upstream, "chat %d", chat)
@@ -88,7 +88,7 @@ func TestClientsEventsOfVLLM(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 	}
 	for i, s := range sidecars {
-		heard(s, 1+2*chats+len(upstreams)+i)
+		received(s, 1+2*chats+len(upstreams)+i)
 		_, cache := send(s, i, 1)
 		assert.Equal(t, "none", cache)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // TestClientsExampleUpstream runs the example of docs/upstreams.md behind a sidecar:
-// what it tells is read, and it is left in peace when it drains.
+// its reports are read, and it gets no jobs while it drains.
 func TestClientsExampleUpstream(t *testing.T) {
 	agent := newStubAgent(t)
 	ups := []*exampleUpstream{startExample(t, agent.address), startExample(t, agent.address)}
@@ -62,21 +62,21 @@ func TestClientsExampleUpstream(t *testing.T) {
 
 	// A notice: new jobs go elsewhere.
 	discover(holder)
-	s.until(t, "the notice is heard", func(by map[string]pool.State) bool { return by[holder.address].Why == "draining" })
+	s.until(t, "the notice is read", func(by map[string]pool.State) bool { return by[holder.address].Why == "draining" })
 	moved := s.post(t, `{"project_id": 1}`)
 	assert.Equal(t, []string{other.address, "none"}, []string{moved.Get("Pilotfish-Upstream"), moved.Get("Pilotfish-Cache")})
 	assert.Contains(t, moved.Get("X-Load"), "cached=0")
 	discover(nil)
 	s.until(t, "the notice is over", func(by map[string]pool.State) bool { return by[holder.address].Eligible })
 
-	// Nobody tells pilotfish of this end, but the server's own refusal.
+	// Pilotfish learns of this end only from the server's refusal of a job.
 	holder.keepBusy(t, 1)
 	s.until(t, "the running job is read", func(by map[string]pool.State) bool { return by[holder.address].Running == 1 })
 	project := s.preferred(t, holder.address)
 	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGTERM))
 	agent.until(t, holder.address+" draining=true")
 	var took http.Header
-	require.Eventually(t, func() bool { // the signal comes to it just after Consul was told
+	require.Eventually(t, func() bool { // the signal reaches the server just after Consul's update
 		took = s.post(t, fmt.Sprintf(`{"project_id": %d}`, project))
 		return took.Get("Pilotfish-Attempts") == "2"
 	}, patience, tick, "it refuses no job")
@@ -143,7 +143,7 @@ func startExample(t *testing.T, agent string) *exampleUpstream {
 }
 
 // keepBusy gives the server a job past the sidecar that lasts as long as the test, and
-// waits until the server's metrics say that so many jobs run.
+// waits until the server's metrics show this many running jobs.
 func (u *exampleUpstream) keepBusy(t *testing.T, running int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -229,11 +229,11 @@ func (s *exampleSidecar) post(t *testing.T, job string) http.Header {
 	return response.Header
 }
 
-// stubAgent keeps what a Consul agent is told.
+// stubAgent records what a Consul agent receives.
 type stubAgent struct {
-	address string
-	mu      sync.Mutex
-	told    []string
+	address  string
+	mu       sync.Mutex
+	received []string
 }
 
 func newStubAgent(t *testing.T) *stubAgent {
@@ -251,7 +251,7 @@ func newStubAgent(t *testing.T) *stubAgent {
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.told = append(a.told, line)
+		a.received = append(a.received, line)
 	}))
 	t.Cleanup(server.Close)
 	a.address = server.Listener.Addr().String()
@@ -263,6 +263,6 @@ func (a *stubAgent) until(t *testing.T, line string) {
 	require.Eventually(t, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return strings.Contains("\n"+strings.Join(a.told, "\n")+"\n", "\n"+line+"\n")
-	}, patience, 10*tick, "Consul was not told %q", line)
+		return strings.Contains("\n"+strings.Join(a.received, "\n")+"\n", "\n"+line+"\n")
+	}, patience, 10*tick, "Consul did not get %q", line)
 }

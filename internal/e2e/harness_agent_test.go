@@ -60,8 +60,8 @@ func (a *agent) passing() int {
 	return len(entries)
 }
 
-// register tells the agent of a server. It checks every second whether that takes jobs or, while it
-// drains, whether it lives: sidecars must see it drain.
+// register registers a server with the agent, with a check of readiness every second, or of liveness while the server
+// drains, so that sidecars see it drain.
 func (a *agent) register(t *testing.T, address string, drains bool) {
 	t.Helper()
 	path := map[bool]string{false: "/healthz", true: "/livez"}[drains]

@@ -88,7 +88,7 @@ func (c *cluster) restart() {
 	c.beside = spawn(c.t, filepath.Join(filepath.Dir(c.config), "sidecar.log"), program, "serve", "--config", c.config)
 }
 
-// eligible waits until the sidecar may use n upstreams of so many in its set.
+// eligible waits until n of the sidecar's set of upstreams are eligible.
 func (c *cluster) eligible(n, of int) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {

@@ -74,7 +74,7 @@ func (c *crowd) job(by http.RoundTripper, id string) error {
 	return nil
 }
 
-// more waits until so many more jobs have been answered.
+// more waits for the responses of this many further jobs.
 func (c *crowd) more(t *testing.T, jobs int64) {
 	t.Helper()
 	advances(t, c.answered.Load, c.answered.Load()+jobs, "jobs are not answered anymore")

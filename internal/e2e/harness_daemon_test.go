@@ -24,8 +24,8 @@ import (
 	"example.org/pilotfish/test/loopback"
 )
 
-// daemon is a process that runs until it is told to end. What it writes is
-// appended to a file, which is there even if it is killed.
+// daemon is a process that runs until it is stopped. Its output is
+// appended to a file, which survives a kill.
 type daemon struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -55,7 +55,7 @@ func (d *daemon) signal(s syscall.Signal) {
 func (d *daemon) kill() {
 	if d.cmd.ProcessState == nil {
 		_ = d.cmd.Process.Kill() // fails when it ends right now
-		_ = d.cmd.Wait()         // tells that it was killed
+		_ = d.cmd.Wait()         // it always fails after a kill
 	}
 }
 
@@ -68,7 +68,7 @@ func (d *daemon) drain() {
 	require.NoError(d.t, d.cmd.Wait(), "see the end of its log:\n%s", tail(d.log))
 }
 
-// jobLines decodes the lines of a log that tell of a job's end.
+// jobLines decodes the lines of ended jobs in a log.
 func jobLines[L any](t *testing.T, log string) []L {
 	t.Helper()
 	return logLines[L](t, log, `job"`)

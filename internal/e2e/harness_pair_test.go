@@ -44,7 +44,7 @@ func newPair(t *testing.T, servers int, flags ...string) *pair {
 	return p
 }
 
-// more waits until so many more jobs have ended through each sidecar.
+// more waits until this many further jobs have ended at each sidecar.
 func (p *pair) more(jobs int64) {
 	p.t.Helper()
 	for _, s := range p.submit {

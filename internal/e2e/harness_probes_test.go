@@ -19,7 +19,7 @@ import (
 // pieces is how many an answer comes in that is streamed.
 const pieces = 5
 
-// probe is what upstreams know of one request, told by its Probe-Id.
+// probe is what upstreams know of the request with one Probe-Id.
 type probe struct {
 	mu   sync.Mutex
 	seen *seen // nil until it arrives
@@ -35,7 +35,7 @@ type seen struct {
 	AcceptEncoding []string `json:"accept_encoding"`
 }
 
-// probes are upstreams whose answers a submitter directs, and tells about, by
+// probes are upstreams whose responses a submitter controls and inspects by
 // a control port beside the sidecar.
 type probes struct {
 	sidecar func() *sidecar

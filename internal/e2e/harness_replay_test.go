@@ -74,7 +74,7 @@ func (r *replay) scrape() (up bool) {
 	return err == nil
 }
 
-// record scrapes for so many steps more.
+// record scrapes for this many further steps.
 func (r *replay) record(steps int) {
 	for range steps {
 		r.scrape()

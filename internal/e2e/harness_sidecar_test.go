@@ -92,7 +92,7 @@ func (s *sidecar) follow(stderr io.Reader) {
 		s.log = append(s.log, l)
 		s.mu.Unlock()
 	}
-	_ = s.cmd.Wait() // the code tells
+	_ = s.cmd.Wait() // the exit code has the result
 	s.code = s.cmd.ProcessState.ExitCode()
 }
 

@@ -64,7 +64,7 @@ func (s *submitters) pace(every time.Duration) (stop func()) {
 	})
 }
 
-// more waits until so many more jobs have ended.
+// more waits until this many further jobs have ended.
 func (s *submitters) more(t *testing.T, jobs int64) {
 	t.Helper()
 	advances(t, s.ended.Load, s.ended.Load()+jobs, "jobs do not end anymore")

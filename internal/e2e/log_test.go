@@ -35,7 +35,7 @@ func addressOf(t *testing.T, socket *os.File) string {
 	return l.Addr().String()
 }
 
-// submit posts so many jobs on 200 connections and requires an answer to each.
+// submit posts jobs on 200 connections and requires a response to each.
 func (s *sidecar) submit(jobs int) {
 	s.t.Helper()
 	const conns = 200

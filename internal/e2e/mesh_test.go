@@ -121,7 +121,7 @@ func frugal(mode proxyMode) func(string) string {
 }
 
 // TestMeshWithoutPilotfish: pilotfish is away for a while, by SIGTERM or by
-// SIGKILL. Where Envoy's filter fails open, the fall-back policy chooses meanwhile,
+// SIGKILL. If Envoy's filter fails open, the fall-back policy chooses in the meantime,
 // and no job fails. Where it fails closed, Envoy answers 500 at once. It always
 // fails closed for a body that it shows in pieces, which it does not keep.
 func TestMeshWithoutPilotfish(t *testing.T) {

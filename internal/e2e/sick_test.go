@@ -24,7 +24,7 @@ func TestClusterSickUpstream(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		mode  string // "" stops the process
-		sign  string // a metric that tells of it, from that value on
+		sign  string // the metric that shows it, from value on
 		value float64
 		share float64 // of the later jobs that may go there
 	}{

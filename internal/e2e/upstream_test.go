@@ -24,7 +24,7 @@ func echoing(t *testing.T, name string) string {
 	})}).Address()
 }
 
-// Servers that tell nothing of themselves are sticky already (docs/claims.md).
+// Placement is sticky even for servers that report nothing (docs/claims.md).
 func TestPlainServersGetTheProjectsTheyHave(t *testing.T) {
 	t.Parallel()
 	const servers, projects, jobs = 3, 20, 300

@@ -112,7 +112,7 @@ func newClient(t *testing.T, ca *authority, name string) *client {
 	return c
 }
 
-// write puts new files in the place of the old ones, as a secret's volume does.
+// write replaces the files, as the volume of a secret does.
 func (c *client) write(ca *authority, name string) {
 	c.t.Helper()
 	cert, key := ca.pair(name)
@@ -171,7 +171,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "hello first", text)
 	}
-	require.Len(t, c.changes, 1, "it is told once")
+	require.Len(t, c.changes, 1, "it is reported once")
 	assert.ErrorContains(t, c.changes[0], c.settings.KeyFile)
 	require.NoError(t, os.Remove(c.settings.CAFile))
 	_, err = c.hello(before)

@@ -192,7 +192,7 @@ func (b *Book) Begun() bool { return b.Record.Completeness != intake.Absent }
 // Hint records the load that the upstream reports in the header of its response.
 func (b *Book) Hint(now time.Time, h http.Header) {
 	if hint, ok := b.cfg.Hint(h, now); ok {
-		b.Record.Attempt().Told(hint)
+		b.Record.Attempt().Hinted(hint)
 	}
 }
 
@@ -218,7 +218,7 @@ func (b *Book) Trailer(trailer http.Header) {
 		return
 	}
 	if last := b.Record.Attempt(); last.Hint == nil {
-		last.Told(hint)
+		last.Hinted(hint)
 	}
-	b.Lease.Told(now, &hint)
+	b.Lease.Hinted(now, &hint)
 }

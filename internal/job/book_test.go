@@ -65,7 +65,7 @@ func newDesk(t *testing.T, n int) *desk {
 	return x
 }
 
-// open is the book of a job that was described and taken in.
+// open returns the book of a described and accepted job.
 func (x *desk) open(t *testing.T) *Book {
 	t.Helper()
 	b := &Book{}
@@ -82,7 +82,7 @@ func (x *desk) settled(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
-// A job is taken in with what it says of itself, and counted for another project where a limit says so.
+// A job is accepted with its facts, and counted for another project if a limit's key says so.
 func TestWhatAJobIsTakenInWith(t *testing.T) {
 	b := newDesk(t, 1).open(t)
 	f := &b.Record.Facts
@@ -217,7 +217,7 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 		assert.Equal(t, []any{pool.Answered, time.Second, time.Second, 3 * time.Second}, []any{second.Outcome, second.FirstByte, second.Start, second.End})
 		assert.Equal(t, []time.Duration{2 * time.Second, 3 * time.Second}, []time.Duration{r.TTFB, r.Total})
 		require.NotNil(t, first.Hint)
-		require.NotNil(t, second.Hint, "the end tells what the beginning does not")
+		require.NotNil(t, second.Hint, "the trailer has what the header has not")
 	})
 }
 
@@ -291,7 +291,7 @@ func TestHeaders(t *testing.T) {
 	assert.Equal(t, "7", to.Get("X-Request-Id"))
 }
 
-// TestExpect: a job tells how long it is expected to take at each place, unless its submitter has said it.
+// Each attempt's header has the duration that is expected at its upstream, unless the submitter has set the header.
 func TestExpect(t *testing.T) {
 	x := newDesk(t, 1)
 	b := x.open(t)

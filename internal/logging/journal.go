@@ -53,14 +53,14 @@ func (j *Journal) Look(states []pool.State) {
 		if s.ReportFresh {
 			c.missed, c.polls = 0, 0
 		}
-		c.tell(j.log.With(zap.String("upstream", s.Address)), s)
+		c.logChanges(j.log.With(zap.String("upstream", s.Address)), s)
 	}
 	j.seen = left
 	turn(j.log, &j.panic, pool.Panic(states), quality.Panic, "the panic is over")
 }
 
-// log logs the changes of one upstream; while it is down, only that.
-func (c *condition) tell(log *zap.Logger, s *pool.State) {
+// logChanges logs the changes of one upstream; while it is down, only that.
+func (c *condition) logChanges(log *zap.Logger, s *pool.State) {
 	turn(log, &c.down, !s.DownSince.IsZero(), "the upstream is down: jobs go elsewhere", "the upstream is up again", zap.String("cause", s.Down()))
 	if c.down {
 		return

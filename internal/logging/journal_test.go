@@ -18,8 +18,8 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// told is a journal, and what it has logged since the last call of the function.
-func told() (*Journal, func() []string) {
+// newJournal returns a journal, and a function that returns the lines since its last call.
+func newJournal() (*Journal, func() []string) {
 	core, logs := observer.New(zap.DebugLevel)
 	return NewJournal(zap.New(core)), func() (lines []string) {
 		for _, e := range logs.TakeAll() {
@@ -35,7 +35,7 @@ func told() (*Journal, func() []string) {
 }
 
 func TestJournalOfOneUpstream(t *testing.T) {
-	j, lines := told()
+	j, lines := newJournal()
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1"}}
 	look := func() []string {
 		for range 3 { // each change is told once
@@ -95,7 +95,7 @@ func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
 		notFound{}:               "warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there (status 404)",
 		errors.New("status 500"): "warn u0:1 the upstream has not reported yet: its load is judged by this sidecar's own jobs there (status 500)",
 	} {
-		j, lines := told()
+		j, lines := newJournal()
 		states := []pool.State{{Upstream: pool.Upstream{Address: "u0:1"}}, {Upstream: pool.Upstream{Address: "u1:1"}, ReportFresh: true}}
 		for range enoughPolls - 1 {
 			j.ReportFailed("u0:1", true, cause)
@@ -118,7 +118,7 @@ func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
 // A dead process is one line, whatever else fails because of that.
 func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
-	j, lines := told()
+	j, lines := newJournal()
 	up := pool.State{Upstream: pool.Upstream{Address: "a:1"}, ReportFresh: true}
 	down := up
 	down.DownSince, down.ReportFresh, down.Suspect = time.Date(2026, 3, 1, 19, 17, 30, 0, time.Local), false, "it owes 3 answers"
@@ -139,7 +139,7 @@ func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 		pool.IsImplausible: {Implausible: "a test"},
 		pool.IsSlow:        {Slow: "a test"},
 	} {
-		j, lines := told()
+		j, lines := newJournal()
 		j.Look([]pool.State{s})
 		got := lines()
 		if assert.Len(t, got, 1) {
@@ -150,7 +150,7 @@ func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 
 // What has left is forgotten, and begins anew when it comes back.
 func TestJournalForgets(t *testing.T) {
-	j, lines := told()
+	j, lines := newJournal()
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1", Draining: true}}
 	j.Look([]pool.State{state})
 	assert.Len(t, lines(), 1)

@@ -94,7 +94,7 @@ func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	assert.Empty(t, lines())
 }
 
-// The line of a job has all that its record tells, and leaves out what did not happen.
+// The line of a job has all set fields of its record, and no others.
 func TestTheLineOfAJob(t *testing.T) {
 	log, lines := read(t)
 	line := func(r *record.Job) map[string]any {

@@ -33,7 +33,7 @@ func TestDashboardIsMadeFromTheTable(t *testing.T) {
 	assert.True(t, bytes.Equal(want, got), "write it anew: go test ./internal/metrics -run TestDashboard -update")
 }
 
-// replace puts the second of each pair in the place of the first.
+// replace replaces the first of each pair by the second.
 func replace(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
 
 // expression has Grafana's variables in it. One with a value for each upstream has those of the chosen upstreams.

@@ -28,7 +28,7 @@ func TestEndedJobs(t *testing.T) {
 		{intake.Deadline, intake.Partial, 2 * time.Second, true},
 		{intake.Deadline, intake.Absent, 0, true},
 		{intake.Gone, intake.Partial, 2 * time.Second, true},
-		{intake.Gone, intake.Complete, 2 * time.Second, true}, // what is told counts, however odd
+		{intake.Gone, intake.Complete, 2 * time.Second, true}, // the record counts, even if it is odd
 		{intake.Gone, intake.Absent, 0, true},
 		{intake.NoAnswer, intake.Absent, 0, true},
 		{intake.Shed, intake.Absent, 0, false}, // with each of these another reason
@@ -129,13 +129,13 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 		}
 		return got
 	}
-	told := record.Attempt{Upstream: "u:1", Hint: &pool.Hint{Waited: 4 * time.Second}}
+	hinted := record.Attempt{Upstream: "u:1", Hint: &pool.Hint{Waited: 4 * time.Second}}
 	assert.Equal(t, map[string]float64{
 		`pilotfish_job_wait_seconds_count{priority="low"}`: 1, `pilotfish_job_wait_seconds_sum{priority="low"}`: 4, `pilotfish_job_stretch_count{priority="low"}`: 1, `pilotfish_job_stretch_sum{priority="low"}`: 5,
 		`pilotfish_jobs_read_total{read="full"}`: 1, `pilotfish_picks_total{cache="none"}`: 1, "pilotfish_replay_disabled_total": 1, "pilotfish_retries_refused_total": 1,
 		"pilotfish_request_body_bytes_total": 10, "pilotfish_response_body_bytes_total": 100,
 	}, ended(record.Job{
-		Completeness: intake.Complete, Attempts: []record.Attempt{told}, Read: intake.Full, Unkept: true, RetryRefused: true, Body: 10, Bytes: 100,
+		Completeness: intake.Complete, Attempts: []record.Attempt{hinted}, Read: intake.Full, Unkept: true, RetryRefused: true, Body: 10, Bytes: 100,
 	}))
 	assert.Equal(t, map[string]float64{`pilotfish_jobs_read_total{read="unread"}`: 1}, ended(record.Job{Body: -1}))
 	assert.Equal(t, map[string]float64{"pilotfish_request_body_bytes_total": 10}, ended(record.Job{Body: 10, Outcome: intake.Rejected}))

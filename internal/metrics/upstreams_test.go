@@ -168,7 +168,7 @@ func attempted(m *Metrics, a record.Attempt) {
 	m.upstreams.attempted(&a)
 }
 
-// hinted is an attempt whose upstream told everything.
+// hinted is an attempt with all fields of a load hint.
 func hinted(upstream string) record.Attempt {
 	return record.Attempt{
 		Upstream: upstream, Outcome: pool.Answered, Cache: selection.AssumedCached, FirstByte: 3 * time.Second,
@@ -191,15 +191,15 @@ func TestAttemptsAtAnUpstream(t *testing.T) {
 		`pilotfish_upstream_fetch_seconds_sum{upstream="u:1"}`:                 1,
 	}, changes(t, m, func() { attempted(m, hinted("u:1")) }))
 
-	told := hinted("u:2")
-	told.Hint.Cached, told.Hint.Waited, told.Hint.Fetched = true, -1, -1
+	attempt := hinted("u:2")
+	attempt.Hint.Cached, attempt.Hint.Waited, attempt.Hint.Fetched = true, -1, -1
 	assert.Equal(t, map[string]float64{
 		`pilotfish_picks_total{cache="assumed"}`:                               1,
 		`pilotfish_cache_finds_total{believed="assumed",found="hit"}`:          1,
 		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:2"}`: 1,
 		`pilotfish_upstream_first_byte_seconds_count{upstream="u:2"}`:          1,
 		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:2"}`:            3,
-	}, changes(t, m, func() { attempted(m, told) }), "what is not told is not counted")
+	}, changes(t, m, func() { attempted(m, attempt) }), "missing fields do not count")
 
 	m.Left([]string{"u:2"})
 	for name := range series(t, m.registry) {

@@ -89,7 +89,7 @@ func TestAnErrorIsShownPlain(t *testing.T) {
 	assert.Less(t, len(problems), 700)
 }
 
-// The body of a job is sent as it is, and tells its project.
+// The body of a job is sent unmodified, and determines its project.
 func TestExplainABody(t *testing.T) {
 	replies := map[string]string{"/api/upstreams": "{}", "/api/pick": `{"project":"llama/0123","priority":"low","upstream":"a:1","ranking":[{"address":"a:1","cache":"assumed","found":0.475}]}`}
 	file := filepath.Join(t.TempDir(), "job.json")

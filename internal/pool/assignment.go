@@ -131,8 +131,8 @@ func (a *Assignment) unseen() bool {
 	return a.stage == waiting && a.member.suspicion.SilentSince(a.Claimed)
 }
 
-// Told takes the load in the trailer of a response.
-func (a *Assignment) Told(now time.Time, hint *Hint) {
+// Hinted takes the load in the trailer of a response.
+func (a *Assignment) Hinted(now time.Time, hint *Hint) {
 	if a.stage != ended {
 		a.pool.hint(now, a.member, hint)
 	}

@@ -126,13 +126,13 @@ func TestLoadAtTheEndOfAResponse(t *testing.T) {
 	now := start.Add(time.Second)
 	a.Answered(now, true, nil)
 	now = now.Add(time.Second)
-	a.Told(now, &Hint{At: now, Running: [2]float64{1, 0}, Stalled: [2]float64{2, 0}, Utilization: -1})
+	a.Hinted(now, &Hint{At: now, Running: [2]float64{1, 0}, Stalled: [2]float64{2, 0}, Utilization: -1})
 	assert.InDelta(t, 3, f.States(now)[0].Jobs, 0)
-	a.Told(now, &Hint{At: start, Running: [2]float64{9, 0}, Stalled: [2]float64{9, 0}, Utilization: -1})
+	a.Hinted(now, &Hint{At: start, Running: [2]float64{9, 0}, Stalled: [2]float64{9, 0}, Utilization: -1})
 	assert.InDelta(t, 3, f.States(now)[0].Jobs, 0, "an older one is dropped")
 	a.Done(now.Add(time.Millisecond), Answered)
 	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "the upstream has counted this job")
-	a.Told(now.Add(time.Second), &Hint{At: now.Add(time.Second), Utilization: -1})
+	a.Hinted(now.Add(time.Second), &Hint{At: now.Add(time.Second), Utilization: -1})
 	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "a lease that has ended tells nothing")
 }
 

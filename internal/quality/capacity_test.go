@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// steady adds so many seconds in which so many jobs of a second come each second.
+// steady adds seconds with the same number of arriving jobs, each with one core-second.
 func steady(load []float64, seconds int, jobs float64) []float64 {
 	for range seconds {
 		load = append(load, jobs)

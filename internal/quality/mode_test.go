@@ -19,7 +19,7 @@ import (
 
 var start = time.Date(2019, 3, 13, 9, 0, 0, 0, time.UTC)
 
-// since is an instant so many seconds after the start.
+// since returns the instant this many seconds after the start.
 func since(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -119,7 +119,7 @@ func TestTable1(t *testing.T) {
 }
 
 // The slopes of tables 3 and 4, from a first search of 2.5 s, with the deviation that
-// the thesis tells of a search by itself (4.1): 0.26 s.
+// the thesis reports for a single search (4.1): 0.26 s.
 func TestSlopesOfTables3And4(t *testing.T) {
 	for _, c := range []struct{ workers, slope float64 }{
 		{8, 3.88}, {16, 2.37}, {24, 1.09}, {32, 0.51}, {40, 0.23}, {48, 0.069}, {64, 0.005},
@@ -260,7 +260,7 @@ func follow(every, base, slope float64, order ...int) (t trend) {
 	return t
 }
 
-// What makes a rise: its bounds are the numbers that the comments tell.
+// The thresholds of a rise, at both sides of their values in the comments.
 func TestWhatIsARise(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobs               int

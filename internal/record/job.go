@@ -84,8 +84,8 @@ type Attempt struct {
 	hint pool.Hint // storage for Hint
 }
 
-// Told sets the load that the upstream reported with its response.
-func (a *Attempt) Told(h pool.Hint) {
+// Hinted stores the load hint of the upstream's response.
+func (a *Attempt) Hinted(h pool.Hint) {
 	a.hint = h
 	a.Hint = &a.hint
 }

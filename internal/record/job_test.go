@@ -51,7 +51,7 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 	})
 }
 
-// Only a whole response tells, with its wait, how long the job would take with no load.
+// The duration without load is known only for a complete response with a reported wait.
 func TestStretch(t *testing.T) {
 	r := Job{
 		Completeness: intake.Complete, Total: 8 * time.Second,
@@ -86,7 +86,7 @@ func TestOfManyAttemptsTheFirstAndTheLatestAreKept(t *testing.T) {
 	var r Job
 	for i := range maxAttempts + 5 {
 		r.Begin(time.Now(), &pool.Choice{Address: strconv.Itoa(i)})
-		r.Attempt().Told(pool.Hint{Waited: time.Duration(i)})
+		r.Attempt().Hinted(pool.Hint{Waited: time.Duration(i)})
 	}
 	require.Len(t, r.Attempts, maxAttempts)
 	for _, a := range r.Attempts {

@@ -149,12 +149,12 @@ func FuzzHint(f *testing.F) {
 			require.Zero(t, got)
 		} else {
 			require.False(t, got.At.Before(noon.Add(-time.Minute)))
-			told := false
+			reported := false
 			for _, figure := range []float64{got.Running[0], got.Stalled[0], got.Stalled[1], got.Utilization} {
 				require.True(t, figure >= -1 && figure <= maxCount, "%v", figure)
-				told = told || figure >= 0
+				reported = reported || figure >= 0
 			}
-			require.True(t, told)
+			require.True(t, reported)
 		}
 		if !strings.ContainsAny(line, "{:._ ") {
 			want, sound := naiveHint(line)

@@ -129,7 +129,7 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	tag, body = `W/"b"`, `{"projects":[`
 	r, err := s.once(t)
 	assert.Error(t, err)
-	assert.True(t, r.Cached == nil, "a listing that cannot be read tells nothing")
+	assert.True(t, r.Cached == nil, "an unreadable listing changes nothing")
 	tag = `"a"`
 	expect(`"a"`, "1", "2") // and the last listing is still known
 

@@ -281,7 +281,7 @@ func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
 		for _, address := range all {
 			require.Len(t, f.reports[address], len(queries))
 			for i, r := range f.reports[address] {
-				require.InDelta(t, (queries[i] - time.Second).Seconds(), r.At.Sub(f.begun).Seconds(), 0.002, "Prometheus tells milliseconds")
+				require.InDelta(t, (queries[i] - time.Second).Seconds(), r.At.Sub(f.begun).Seconds(), 0.002, "Prometheus has a resolution of milliseconds")
 			}
 			asked := f.asked[address+"/v1/cache/projects"]
 			require.InDelta(t, 20, len(asked), 2)
@@ -322,20 +322,20 @@ func TestRunOutlivesItsPrometheus(t *testing.T) {
 		assert.InDelta(t, 17, len(f.listings["well:1"]), 2)
 		assert.Len(t, f.listings, 1)
 
-		told := map[string]int{}
+		failures := map[string]int{}
 		for _, errs := range f.failed {
 			for _, text := range errs {
-				told[text]++
+				failures[text]++
 			}
 		}
 		for _, address := range all {
 			silent := "upstream " + address + ": metrics: from Prometheus: no complete response within 2s"
-			assert.InDelta(t, queries, told[silent], 1, address)
-			delete(told, silent)
+			assert.InDelta(t, queries, failures[silent], 1, address)
+			delete(failures, silent)
 		}
-		assert.InDelta(t, 17, told["upstream fails:1: cache listing: status 500 Internal Server Error"], 2)
-		assert.InDelta(t, 17, told["upstream hangs:1: cache listing: no complete response within 2s"], 2)
-		assert.Len(t, told, 2, "an upstream may have no listing")
+		assert.InDelta(t, 17, failures["upstream fails:1: cache listing: status 500 Internal Server Error"], 2)
+		assert.InDelta(t, 17, failures["upstream hangs:1: cache listing: no complete response within 2s"], 2)
+		assert.Len(t, failures, 2, "an upstream may have no listing")
 	})
 }
 

@@ -110,19 +110,19 @@ type word struct {
 func TestRealPrometheus(t *testing.T) {
 	a, b := newCounting(t), newCounting(t)
 	url := startPrometheus(t, a.address, b.address)
-	heard := make(chan word)
+	received := make(chan word)
 	ended := make(chan struct{})
-	tell := func(x word) {
+	send := func(x word) {
 		select {
-		case heard <- x:
+		case received <- x:
 		case <-ended:
 		}
 	}
 	c := testConfig()
 	c.Prometheus, c.Interval, c.Timeout = url, 300*time.Millisecond, patience
-	c.Report = func(address string, r pool.Report) { tell(word{address: address, report: r}) }
-	c.Listing = func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) }
-	c.Failed = func(address string, _ bool, err error) { tell(word{address: address, err: err.Error()}) }
+	c.Report = func(address string, r pool.Report) { send(word{address: address, report: r}) }
+	c.Listing = func(address string, _ time.Time, cached pool.CacheSet) { send(word{address: address, cached: cached}) }
+	c.Failed = func(address string, _ bool, err error) { send(word{address: address, err: err.Error()}) }
 	p := New(c)
 	running(t, p)
 	t.Cleanup(func() { close(ended) })
@@ -131,7 +131,7 @@ func TestRealPrometheus(t *testing.T) {
 	// Each scrape is reported once, in order, with its own time.
 	reports := map[string][]pool.Report{}
 	for len(reports[a.address]) < 5 || len(reports[b.address]) < 5 {
-		switch x := within(t, heard, "reports of both"); {
+		switch x := within(t, received, "reports of both"); {
 		case x.err != "" && strings.Contains(x.err, ": metrics: "):
 			require.Equal(t, "upstream "+x.address+": metrics: from Prometheus: "+noMetrics, x.err)
 			require.True(t, len(reports[x.address]) == 0 || everFailed(t, url, x.address), "only before its first scrape, or after one that failed")
@@ -158,7 +158,7 @@ func TestRealPrometheus(t *testing.T) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	facts := within(t, a.jobs, "the job's record").Facts
 	for means, listed := false, false; !means || !listed; {
-		switch x := within(t, heard, "the job's times and project"); {
+		switch x := within(t, received, "the job's times and project"); {
 		case x.cached != nil:
 			listed = listed || x.address == a.address && x.cached.Contains(intake.Key("12345"))
 		case x.err == "" && !math.IsNaN(x.report.Wait):
@@ -172,10 +172,10 @@ func TestRealPrometheus(t *testing.T) {
 	// An upstream that can no longer be scraped is forgotten at once; the other stays.
 	a.Close()
 	gone := "upstream " + a.address + ": metrics: from Prometheus: " + noMetrics
-	for within(t, heard, "that a is gone").err != gone {
+	for within(t, received, "that a is gone").err != gone {
 	}
 	for {
-		x := within(t, heard, "a report of b")
+		x := within(t, received, "a report of b")
 		if x.address == b.address && x.err == "" && x.cached == nil {
 			b.check(t, x.report)
 			break
@@ -234,7 +234,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended by itself
-		_ = cmd.Wait()         // tells that it was killed
+		_ = cmd.Wait()         // it always fails after a kill
 		if t.Failed() {
 			t.Log(log.String())
 		}

@@ -354,7 +354,7 @@ func TestAskPollsAtOnce(t *testing.T) {
 // Polls that are refused say that the upstream is down, and nothing else, also of one that has never reported.
 func TestAnUpstreamThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
+		var states []string
 		var mu sync.Mutex
 		f := newFleet(t, func(c *Config) {
 			c.Reported = []string{"a:1"}
@@ -362,8 +362,8 @@ func TestAnUpstreamThatIsDown(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				assert.Equal(t, why != nil, errors.Is(why, health.ErrRefused))
-				if text := fmt.Sprint(address, " is down: ", why != nil); !slices.Contains(told, text) {
-					told = append(told, text)
+				if text := fmt.Sprint(address, " is down: ", why != nil); !slices.Contains(states, text) {
+					states = append(states, text)
 				}
 			}
 			c.Unreported = func(string, error) { t.Error("it is down, which is more") }
@@ -383,8 +383,8 @@ func TestAnUpstreamThatIsDown(t *testing.T) {
 			f.locked(func() { assert.Empty(t, f.failed); assert.Empty(t, f.silent) })
 			time.Sleep(time.Minute)
 		})
-		slices.Sort(told)
-		assert.Equal(t, []string{"a:1 is down: false", "a:1 is down: true", "b:1 is down: false", "b:1 is down: true"}, told)
+		slices.Sort(states)
+		assert.Equal(t, []string{"a:1 is down: false", "a:1 is down: true", "b:1 is down: false", "b:1 is down: true"}, states)
 		assert.Empty(t, f.failed)
 		assert.Contains(t, f.silent["b:1"], "upstream b:1: metrics: status 404 Not Found")
 	})

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// A file may have a text in the place of the section, or some of its keys.
+// A file can have a text instead of the section, or some of its keys.
 func TestTheSectionAndItsShortForm(t *testing.T) {
 	for text, want := range map[string]func(*Settings){
 		"{}":                      func(*Settings) {},

@@ -46,7 +46,7 @@ type Server struct {
 	config   Config
 	feeds    feeds
 	executor *executor.Executor
-	open     chan struct{} // has one for each job that was taken in
+	open     chan struct{} // has a value for each accepted job
 	draining atomic.Bool   // it takes no more
 	fault    atomic.Value  // a faultMode; nil is none
 	born     time.Time     // part of the listing's ETag, so that it differs after a restart

@@ -11,7 +11,7 @@ type Settings struct {
 	TrustCost  bool          `help:"Let a job bring its own cost in the header X-Cost, in the form of --cost. For experiments only: such a job can hold a core for as long as it likes."`
 	MaxBody    settings.Size `placeholder:"SIZE" help:"Largest body of a job."`
 	MaxFeed    settings.Size `placeholder:"SIZE" help:"Largest feed that is read or computed."`
-	MaxJobs    int           `placeholder:"N" help:"Jobs taken in at the same time. More get a 503."`
+	MaxJobs    int           `placeholder:"N" help:"Maximum number of open jobs. Further ones get a 503."`
 	Order      string        `placeholder:"ORDER" help:"Which of the waiting jobs of equal priority goes first: expected (the one that is expected to be short, learned from jobs that ended and from the header Job-Expected), header (the same, by the header alone; jobs without it go by their arrival), or arrival."`
 
 	Faults bool `help:"For tests only: let programs make the server misbehave, with PUT /v1/fault. lab/README.md lists the modes."`

@@ -220,7 +220,7 @@ func TestWhatIsTraced(t *testing.T) {
 	}
 }
 
-// A collector that takes nothing is told once, and costs no job anything.
+// A collector that accepts nothing is logged once, and delays no job.
 func TestACollectorThatRefuses(t *testing.T) {
 	r := newReceiver(t)
 	r.status = http.StatusBadRequest

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Entries come in the order that sorting them would give, whatever is added meanwhile, and however far ahead.
+// Entries are returned in sorted order, also with entries that are added in between.
 func TestEntriesComeInOrder(t *testing.T) {
 	type entry = Entry[int, string]
 	rng := rand.New(rand.NewPCG(8, 8))

@@ -103,7 +103,7 @@ func TestNumbersForPeople(t *testing.T) {
 	}
 }
 
-// The variance is that of the naive formula, also of values that were taken in apart.
+// The variance equals the naive formula's, also after a merge.
 func TestMoments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var one Moments

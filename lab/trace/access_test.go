@@ -37,7 +37,7 @@ func written(t *testing.T, proxy, format string, fields map[string][]string) (te
 	return text
 }
 
-// The settings of lab/README.md for HAProxy, nginx and Envoy, and a CSV file, tell the same jobs: of one that was
+// The settings of lab/README.md for HAProxy, nginx and Envoy, and a CSV file, log the same jobs: one that was
 // tried twice the last attempt, and of one whose submitter left that it reached no upstream.
 func TestAccessLogs(t *testing.T) {
 	for name, text := range map[string]string{
@@ -60,7 +60,7 @@ func TestAccessLogs(t *testing.T) {
 		assert.InDeltaSlice(t, []float64{0, 1.5, 1.9}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset}, 1e-6, name)
 		assert.Equal(t, Project("a"), jobs[0].Project)
 		want, fetch := Seen{Upstreams: 2, Hits: 1, Hit: 2, Keys: 1, Duration: 1.25, Cores: 1, Unlike: 1}, 1.5
-		if name == "HAProxy" { // it does not tell hits
+		if name == "HAProxy" { // it does not log hits
 			want.Hits, want.Hit, want.Fetch, fetch = 0, 0, 0.5, 0.5
 		}
 		logs.Seen.Duration, logs.Seen.Fetch, logs.Seen.Wait = ms(logs.Seen.Duration), ms(logs.Seen.Fetch), ms(logs.Seen.Wait)

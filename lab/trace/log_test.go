@@ -122,7 +122,7 @@ func job(project Project, at, took float64) entry {
 	return entry{upstream: "x", job: Job{Project: project, Offset: at}, end: at + took, took: took, most: took, answered: true}
 }
 
-// estimated are the costs if so many jobs run at one time.
+// estimated returns the costs if an upstream runs this many jobs at a time.
 func estimated(cores int, all ...entry) []string {
 	return costsOf((&Logs{entries: slices.Clone(all)}).Estimate(cores, 0))
 }

@@ -62,7 +62,7 @@ func (r *recorder) snapshot() ([]Job, <-chan struct{}) {
 	return jobs, r.changed
 }
 
-// Jobs returns what was sent so far, but for reports and health checks.
+// Jobs returns the received requests, except those for reports and health checks.
 func (r *recorder) Jobs() []Job {
 	jobs, _ := r.snapshot()
 	return jobs

@@ -40,7 +40,7 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 	}
 }
 
-// TestExpectedHasNoUnitOfTime: where all times are so many times as long, the choice is the same.
+// TestExpectedHasNoUnitOfTime: if all times are multiplied by the same factor, the choice does not change.
 func TestExpectedHasNoUnitOfTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(73, 74))
 	policy := selection.DefaultExpected()

@@ -1,5 +1,5 @@
 // Package loopback finds addresses for tests: a program that others must know before it
-// starts is told where to listen.
+// starts must know where to listen.
 package loopback
 
 import (

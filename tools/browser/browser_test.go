@@ -27,7 +27,7 @@ type tab struct {
 
 	mu       sync.Mutex
 	requests []string
-	problems []string // that the console tells
+	problems []string // errors in the browser's console
 }
 
 // open opens the page of a sidecar, and waits until it shows something.

@@ -35,7 +35,7 @@ func free(t *testing.T) string {
 }
 
 // The service's own command takes over a socket of the socket's own name, and
-// tells systemd when it serves: what Type=notify waits for.
+// notifies systemd when it serves: what Type=notify waits for.
 func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 	require.Equal(t, "notify", setting(t, "pilotfish.service", "Type"))
 	jobs, admin := free(t), free(t)
@@ -64,18 +64,18 @@ func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 		}
 		return assert.NoError(t, answer.Body.Close())
 	}, time.Minute, 10*time.Millisecond, "nobody answers at %s: %s", jobs, &log)
-	assert.Equal(t, "READY=1", heard(t, notices))
+	assert.Equal(t, "READY=1", nextNotice(t, notices))
 	assert.FileExists(t, filepath.Join(state, "running"), "the next start will know how this process ended")
 
 	require.NoError(t, systemd.Process.Signal(syscall.SIGTERM)) // it became the service
-	assert.Equal(t, "STOPPING=1", heard(t, notices))
+	assert.Equal(t, "STOPPING=1", nextNotice(t, notices))
 	require.NoError(t, systemd.Wait(), "%s", &log)
 	assert.NoFileExists(t, filepath.Join(state, "running"))
 	assert.Contains(t, log.String(), `"jobs":"`+jobs+`"`)
 }
 
-// heard is the next notice.
-func heard(t *testing.T, notices *net.UnixConn) string {
+// nextNotice returns the next notification.
+func nextNotice(t *testing.T, notices *net.UnixConn) string {
 	t.Helper()
 	text := make([]byte, 4096)
 	n, err := notices.Read(text)

@@ -122,8 +122,8 @@ func TestTheSidecarMayAskForSlices(t *testing.T) {
 	assert.Equal(t, []string{"token", "ca.crt", "namespace"}, paths, "where client-go looks for them")
 }
 
-// An upstream's pod drains: it lives on after the notice for as long as its jobs take,
-// and stays ready meanwhile.
+// An upstream's pod drains: after the notice it lives as long as its jobs take,
+// and stays ready.
 func TestUpstreamsDrain(t *testing.T) {
 	all := objects(t)
 	pod := of[*apps.Deployment](t, all, "ruleserver").Spec.Template

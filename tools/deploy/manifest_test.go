@@ -71,7 +71,7 @@ func TestEveryManifestIsOfItsPublishedType(t *testing.T) {
 		require.NoError(t, err, file)
 		assert.NotEmpty(t, o.GetName(), file)
 		if config, ok := o.(*core.ConfigMap); ok && config.Data["pilotfish.yaml"] != "" {
-			assert.Contains(t, config.Data["pilotfish.yaml"], "\nwatch: ", "%s: nobody else tells the process of a change", file)
+			assert.Contains(t, config.Data["pilotfish.yaml"], "\nwatch: ", "%s: nothing else notifies the process of a change", file)
 		}
 	}
 }

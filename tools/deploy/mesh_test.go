@@ -43,8 +43,8 @@ func envoyOf(t *testing.T, text []byte) *bootstrap.Bootstrap {
 	return b
 }
 
-// The configuration in the config map is the one that make test-mesh runs, but for
-// how upstreams are found, and for the port of the kubelet.
+// The configuration in the config map is the one that make test-mesh runs, except
+// discovery and the port of the kubelet.
 func TestEnvoyInThePodIsTheOneThatIsTested(t *testing.T) {
 	want := envoyOf(t, read(t, "envoy", "envoy.yaml"))
 	got := envoyOf(t, []byte(manifest[*core.ConfigMap](t, "mesh/sidecar/envoy/envoy.yaml").Data["envoy.yaml"]))

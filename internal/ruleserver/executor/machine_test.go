@@ -232,10 +232,10 @@ func checkMachine(t *testing.T, m *machine, o *oracle, where string) {
 	}
 }
 
-// TestNobodyStarves: on one core a job waits at most for what it found there, which is
+// TestWaitsAreBounded: on one core a job waits at most for what it found there, which is
 // what first come, first served makes it wait for, and for what came before its turn. So it ends at most
 // after what it found there, and what came in nine tenths of its queue timeout.
-func TestNobodyStarves(t *testing.T) {
+func TestWaitsAreBounded(t *testing.T) {
 	overtaken := 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -300,10 +300,10 @@ func TestNobodyStarves(t *testing.T) {
 	require.Positive(t, overtaken, "the order is not that of arrival")
 }
 
-// TestShortJobsGoFirst: the machine learns how long a project's jobs take, and else believes
-// their sender. Where it is to go by what it is told alone, it believes everybody.
+// The machine uses the learned duration of a project's jobs, and for a new project the sender's Expected. With Unlearned,
+// it always uses Expected.
 func TestShortJobsGoFirst(t *testing.T) {
-	for onlyTold, want := range map[bool][]string{
+	for onlyExpected, want := range map[bool][]string{
 		false: {"new and short", "short", "new and long", "long"},
 		true:  {"long", "new and short", "new and long", "short"},
 	} {
@@ -315,9 +315,9 @@ func TestShortJobsGoFirst(t *testing.T) {
 			m.finish(now, n, Result{}, nil)
 			return n.joblet.Key.Project
 		}
-		submit := func(project string, told time.Duration) {
+		submit := func(project string, expected time.Duration) {
 			r := request(Low, chain(project, 1, "", "")[:2])
-			r.Expected, r.Unlearned = told, onlyTold
+			r.Expected, r.Unlearned = expected, onlyExpected
 			m.submit(now, r)
 		}
 		for project, took := range map[string]time.Duration{"long": 10 * time.Second, "short": time.Second / 10} {
@@ -337,9 +337,8 @@ func TestShortJobsGoFirst(t *testing.T) {
 	}
 }
 
-// TestWhoRunsLongerThanExpected: such a job lets others pass before its next joblet, but not where jobs are to tell
-// how long they take and do not.
-func TestWhoRunsLongerThanExpected(t *testing.T) {
+// A job that runs longer than expected is overtaken before its next joblet, except with Unlearned and without Expected.
+func TestLateJobsAreOvertaken(t *testing.T) {
 	for next, r := range map[string]Request{"long": {Unlearned: true}, "other": {Unlearned: true, Expected: time.Millisecond}, "other ": {Expected: time.Millisecond}} {
 		m := newMachine(1, 0)
 		r.Priority, r.Queue, r.Chain = Low, time.Minute, chain("long", 1, "", "")[:2]
@@ -352,8 +351,8 @@ func TestWhoRunsLongerThanExpected(t *testing.T) {
 	}
 }
 
-// TestAFloodStandsBehind: of equally long jobs, one of another project goes before those of a project with many.
-func TestAFloodStandsBehind(t *testing.T) {
+// TestFloodWaitsBehindOthers: of equally long jobs, one of another project goes before those of a project with many.
+func TestFloodWaitsBehindOthers(t *testing.T) {
 	m := newMachine(1, 0)
 	submit := func(project string, version int64) {
 		r := request(Low, chain(project, version, "", "")[:1])

@@ -26,7 +26,7 @@ type day struct {
 	load, burst          float64 // of the cores, without fetches; and the rate in bursts over the mean
 	fetch                float64 // its mean over that of the work
 	keys, cached         int     // cached is how many keys an upstream keeps; 0 is all
-	told                 string  // the columns after the duration
+	columns              string  // the further columns of the log
 }
 
 func (d *day) jobs(seed uint64) (jobs []trace.Job) {
@@ -71,16 +71,16 @@ func (d *day) served(t *testing.T, policy string) (mean float64, log string) {
 	detector, err := overload.Default().Detector()
 	require.NoError(t, err)
 	var out strings.Builder
-	out.WriteString("time,key,duration" + d.told + "\n")
+	out.WriteString("time,key,duration" + d.columns + "\n")
 	n, warm := 0.0, jobs[len(jobs)/10].Offset
 	_, err = sim.Run(t.Context(), sim.Config{
 		Source: slices.Values(jobs), Seed: 1, Policy: p, Detector: detector, Fleet: fleet, Sidecars: sidecars,
 		Observe: func(r *sim.Result) {
 			fmt.Fprintf(&out, "%.3f,k%d,%.3f", 1e9+r.Arrived.Seconds(), r.Project, r.LastByte.Seconds())
-			if strings.Contains(d.told, "upstream") {
+			if strings.Contains(d.columns, "upstream") {
 				fmt.Fprintf(&out, ",u%d", r.Server)
 			}
-			if strings.Contains(d.told, "hit") {
+			if strings.Contains(d.columns, "hit") {
 				fmt.Fprintf(&out, ",%t", !r.Fetched)
 			}
 			out.WriteString("\n")
@@ -98,18 +98,18 @@ func (d *day) served(t *testing.T, policy string) (mean float64, log string) {
 func TestWhatifIsRightOrUnsure(t *testing.T) {
 	both := ",upstream,hit"
 	for _, d := range []day{
-		{name: "light", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 4, load: 0.3, fetch: 0.6, keys: 300, told: both},
-		{name: "busy", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 4, load: 0.7, fetch: 0.6, keys: 300, told: both},
-		{name: "bursts, no hits", present: "bounded-hash", order: "arrival", upstreams: 6, cores: 4, load: 0.6, burst: 2.5, fetch: 0.6, keys: 300, told: ",upstream"},
-		{name: "bursts", present: "bounded-hash", order: "arrival", upstreams: 6, cores: 4, load: 0.6, burst: 2.5, fetch: 0.6, keys: 300, told: both},
-		{name: "no upstreams", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 4, load: 0.4, fetch: 0.6, keys: 300, told: ",hit"},
-		{name: "round robin", present: "round-robin", order: "arrival", upstreams: 6, cores: 8, load: 0.5, fetch: 0.8, keys: 400, told: both},
-		{name: "short first", present: "round-robin", order: "known", upstreams: 6, cores: 4, load: 0.75, fetch: 0.8, keys: 400, told: both},
-		{name: "small caches", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 8, load: 0.4, fetch: 1, keys: 400, cached: 60, told: both},
-		{name: "small caches, short first", present: "least-in-flight", order: "known", upstreams: 8, cores: 8, load: 0.7, fetch: 1, keys: 400, cached: 60, told: both},
-		{name: "small caches, unsaid", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 8, load: 0.4, fetch: 1, keys: 400, cached: 60, told: ",upstream"},
-		{name: "hash", present: "baseline", order: "arrival", upstreams: 8, cores: 4, load: 0.4, fetch: 0.6, keys: 300, told: both},
-		{name: "another hash than is said", present: "sticky-until", order: "arrival", upstreams: 8, cores: 4, load: 0.5, fetch: 0.6, keys: 300, told: both},
+		{name: "light", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 4, load: 0.3, fetch: 0.6, keys: 300, columns: both},
+		{name: "busy", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 4, load: 0.7, fetch: 0.6, keys: 300, columns: both},
+		{name: "bursts, no hits", present: "bounded-hash", order: "arrival", upstreams: 6, cores: 4, load: 0.6, burst: 2.5, fetch: 0.6, keys: 300, columns: ",upstream"},
+		{name: "bursts", present: "bounded-hash", order: "arrival", upstreams: 6, cores: 4, load: 0.6, burst: 2.5, fetch: 0.6, keys: 300, columns: both},
+		{name: "no upstreams", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 4, load: 0.4, fetch: 0.6, keys: 300, columns: ",hit"},
+		{name: "round robin", present: "round-robin", order: "arrival", upstreams: 6, cores: 8, load: 0.5, fetch: 0.8, keys: 400, columns: both},
+		{name: "short first", present: "round-robin", order: "known", upstreams: 6, cores: 4, load: 0.75, fetch: 0.8, keys: 400, columns: both},
+		{name: "small caches", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 8, load: 0.4, fetch: 1, keys: 400, cached: 60, columns: both},
+		{name: "small caches, short first", present: "least-in-flight", order: "known", upstreams: 8, cores: 8, load: 0.7, fetch: 1, keys: 400, cached: 60, columns: both},
+		{name: "small caches, no hits", present: "least-in-flight", order: "arrival", upstreams: 8, cores: 8, load: 0.4, fetch: 1, keys: 400, cached: 60, columns: ",upstream"},
+		{name: "hash", present: "baseline", order: "arrival", upstreams: 8, cores: 4, load: 0.4, fetch: 0.6, keys: 300, columns: both},
+		{name: "another policy than --present", present: "sticky-until", order: "arrival", upstreams: 8, cores: 4, load: 0.5, fetch: 0.6, keys: 300, columns: both},
 	} {
 		present, log := d.served(t, d.present)
 		ours, _ := d.served(t, "expected")
@@ -118,7 +118,7 @@ func TestWhatifIsRightOrUnsure(t *testing.T) {
 			says = "least-in-flight"
 		}
 		args := []string{"whatif", write(t, "a.csv", log), "--present", says}
-		if !strings.Contains(d.told, "upstream") {
+		if !strings.Contains(d.columns, "upstream") {
 			args = append(args, "--upstreams", fmt.Sprint(d.upstreams))
 		}
 		code, out, stderr := tracelab(args...)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestWhatif(t *testing.T) {
-	d := day{present: "least-in-flight", order: "arrival", upstreams: 4, cores: 4, load: 0.2, fetch: 1, keys: 300, cached: 60, told: ",upstream,hit"}
+	d := day{present: "least-in-flight", order: "arrival", upstreams: 4, cores: 4, load: 0.2, fetch: 1, keys: 300, cached: 60, columns: ",upstream,hit"}
 	_, text := d.served(t, d.present)
 	log, page := write(t, "access.csv", text), t.TempDir()+"/page.html"
 	code, out, stderr := tracelab("whatif", log, "--html", page)

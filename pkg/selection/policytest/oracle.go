@@ -37,7 +37,7 @@ func Possible(n int, chosen []int) []float64 {
 	return p
 }
 
-// Any is the oracle of a policy that takes all views alike.
+// Any is the oracle of a policy that picks every upstream with the same probability.
 func Any(_ selection.Job, views []selection.View) []float64 {
 	return Evenly(len(views), All(views))
 }

@@ -71,7 +71,7 @@ func Views(rng *rand.Rand, n int) []selection.View {
 	return views
 }
 
-// Idle makes n upstreams that are alike and have nothing to do.
+// Idle returns n equal, idle upstreams.
 func Idle(n int) []selection.View {
 	views := make([]selection.View, n)
 	for i := range views {
