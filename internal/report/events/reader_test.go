@@ -168,7 +168,8 @@ func TestTokens(t *testing.T) {
 		calls.Add(1)
 		body, err := io.ReadAll(r.Body)
 		if r.Method+r.URL.Path != "POST/tokenize" || string(body) != `{"messages":[]}` || err != nil || status.Load() != 0 {
-			w.WriteHeader(http.StatusNotFound)
+			w.WriteHeader(int(status.Load()))
+			return
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"count": len(tokens), "max_model_len": 4096, "tokens": tokens, "token_strs": nil})
 	}))
@@ -193,10 +194,15 @@ func TestTokens(t *testing.T) {
 	assert.Len(t, parts.Parts, 2)
 	tokens = run(1, 100)
 	assert.Nil(t, r.Parts(body), "shorter than a part")
+	status.Store(http.StatusBadRequest)
+	assert.Nil(t, r.Parts(body))
+	assert.Empty(t, failed, "the job's fault")
 	status.Store(http.StatusNotFound)
 	assert.Nil(t, r.Parts(body))
-	assert.Nil(t, r.Parts(body))
-	assert.Equal(t, int32(3), calls.Load())
+	assert.Nil(t, r.Parts(body), "not requested")
+	r.resume = time.Time{}
+	assert.Nil(t, r.Parts(body), "not logged again")
+	assert.Equal(t, int32(5), calls.Load())
 	assert.Equal(t, []error{fmt.Errorf("tokens of a prompt: %w", errors.New("status 404"))}, failed)
 	r.resume, r.timeout = time.Time{}, 0
 	r.Parts(nil)

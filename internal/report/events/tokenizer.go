@@ -44,6 +44,7 @@ type tokenizer struct {
 	address string             // the upstream whose event was read last
 	size    int                // of its blocks, in tokens; 0 before the first event
 	resume  time.Time          // after a failure
+	reason  string             // of the last failure; "" after a success
 	seen    *recent.Map[chain] // the prompt before a block, by the digest of the block alone; the zero chain if there were several
 }
 
@@ -77,14 +78,16 @@ func (t *tokenizer) Parts(body []byte) *intake.Parts {
 	tokens, err := t.request(address, body)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err != nil {
-		if !now.Before(t.resume) { // others have failed in the meantime
-			t.resume = now.Add(quiet)
-			t.failed(address, fmt.Errorf("tokens of a prompt: %w", err))
-		}
-		return nil
+	if err == nil {
+		t.reason = ""
+		return t.split(tokens, size)
 	}
-	return t.split(tokens, size)
+	t.resume = now.Add(quiet)
+	if text := err.Error(); text != t.reason {
+		t.reason = text
+		t.failed(address, fmt.Errorf("tokens of a prompt: %w", err))
+	}
+	return nil
 }
 
 // request posts a job's body to an upstream, and returns the prompt's tokens.
@@ -102,7 +105,11 @@ func (t *tokenizer) request(address string, body []byte) (tokens []uint32, err e
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity: // a fault of the job
+		return nil, nil
+	default:
 		return nil, fmt.Errorf("status %d", resp.StatusCode)
 	}
 	var into struct {
