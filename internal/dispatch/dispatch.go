@@ -97,6 +97,9 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 	}
 	l, openings := limit{now: now}, (*pool.Openings)(nil) // nil until a claim fails, and after a grant
 	d.queue.serve(func(j *Job) claimResult {
+		if d.held(&l, j) {
+			return atLimit
+		}
 		if openings != nil {
 			tried := d.tried(now, j)
 			if openings.Refuse(j.request(), tried) && !d.pool.AllTried(now, tried, j.heavy) {
@@ -109,7 +112,7 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 			l, openings = limit{now: now}, nil
 			j.wait.total += now.Sub(j.wait.since)
 			over = append(over, g)
-		case openings == nil && !d.held(&l, j):
+		case openings == nil:
 			openings = d.pool.Openings(now)
 		}
 		return result

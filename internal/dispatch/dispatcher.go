@@ -63,7 +63,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		pool: cfg.Pool, rng: cfg.Rand,
-		retry: cfg.Retry, queue: queue{bounds: cfg.Queue, backlogs: backlogs{}}, projects: cfg.Projects,
+		retry: cfg.Retry, queue: newQueue(cfg.Queue), projects: cfg.Projects,
 	}, nil
 }
 

@@ -108,10 +108,12 @@ const (
 
 // wait is how long a job waits in the queue.
 type wait struct {
-	place *list.Element // position in the queue; nil if not queued
-	since time.Time     // start of the current wait
-	until time.Time     // latest end of the current wait
-	total time.Duration // of earlier waits and pauses
+	place  *list.Element // position in its line; nil if not queued
+	among  *list.Element // position among all queued jobs of its priority
+	number uint64        // in the order of arrival in the queue
+	since  time.Time     // start of the current wait
+	until  time.Time     // latest end of the current wait
+	total  time.Duration // of earlier waits and pauses
 }
 
 // attempt is the last attempt of a job.

@@ -39,15 +39,16 @@ func (d *Dispatcher) held(l *limit, j *Job) bool {
 // first reports whether a new job can be served without overtaking a queued job. Queued
 // jobs that their project's limit holds do not count.
 func (d *Dispatcher) first(l *limit, j *Job) bool {
-	for w := range d.queue.all {
-		if j.Priority == selection.High && w.Priority == selection.Low {
-			break
+	for p := selection.High; ; p = selection.Low {
+		for e := d.queue.lines[p].order.Front(); e != nil; e = e.Next() {
+			if !d.atLimit(l, firstOf(e).Project) {
+				return false
+			}
 		}
-		if !d.atLimit(l, w.Project) {
-			return false
+		if p == selection.Low || j.Priority == selection.High {
+			return true
 		}
 	}
-	return true
 }
 
 // errAtLimit returns the error of a job that is held by its project's limit.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -82,6 +83,25 @@ func TestRefusalsWhileAllBreakersAreOpen(t *testing.T) {
 		refusals, _, next := f.refuse(start, f.Begin(Request{}), 0)
 		assert.Equal(t, min(n, maxPanicRefusals), refusals)
 		assert.Positive(t, next.Pause)
+	}
+}
+
+// BenchmarkAtLimit is an event while many jobs wait because their projects are at their limits.
+func BenchmarkAtLimit(b *testing.B) {
+	for _, n := range []struct{ jobs, projects int }{{1, 1}, {10_000, 1}, {10_000, 100}} {
+		b.Run(fmt.Sprintf("%d jobs of %d projects", n.jobs, n.projects), func(b *testing.B) {
+			f := newFixture(b, 14, func(c *Config) { c.Projects.Limit, c.Queue.Jobs = 1, 20_000 })
+			for i := range n.projects {
+				_, granted := f.Arrive(start, f.Begin(Request{Project: uint64(i + 1)}))
+				require.True(b, granted)
+			}
+			for i := range n.jobs {
+				f.wait(start, Request{Project: uint64(i%n.projects + 1), Queue: time.Hour})
+			}
+			for b.Loop() {
+				require.Empty(b, f.Serve(start))
+			}
+		})
 	}
 }
 

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"time"
@@ -48,10 +47,15 @@ func (s QueueSettings) Check(f *settings.Faults) {
 // within a priority. It is bounded in jobs and bytes.
 type queue struct {
 	bounds QueueSettings
-	lists  [selection.Priorities]list.List // of *Job, the next first
+	lines  [selection.Priorities]lines
+	pushed uint64 // the number of the latest job
 	bytes  int64
 
 	backlogs backlogs
+}
+
+func newQueue(bounds QueueSettings) queue {
+	return queue{bounds: bounds, lines: [...]lines{newLines(), newLines()}, backlogs: backlogs{}}
 }
 
 // push adds j to the queue. When the queue is full, a job of high priority displaces jobs of low
@@ -63,8 +67,8 @@ func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	jobs, bytes := q.len(), q.bytes+j.Bytes
 	full := func() bool { return jobs >= q.bounds.Jobs || bytes > int64(q.bounds.Bytes) }
 	if j.Priority == selection.High { // collect first: no job is displaced unless that makes enough room
-		for last := q.lists[selection.Low].Back(); last != nil && full(); last = last.Prev() {
-			out := last.Value.(*Job)
+		for last := q.lines[selection.Low].all.Back(); last != nil && full(); last = last.Prev() {
+			out := jobOf(last)
 			displaced = append(displaced, out)
 			jobs, bytes = jobs-1, bytes-out.Bytes
 		}
@@ -75,7 +79,9 @@ func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	for _, out := range displaced {
 		q.remove(out)
 	}
-	j.wait.place = q.lists[j.Priority].PushBack(j)
+	q.pushed++
+	j.wait.number = q.pushed
+	q.lines[j.Priority].push(j)
 	q.bytes += j.Bytes
 	q.backlogs.push(now, j)
 	return displaced, true
@@ -86,30 +92,15 @@ func (q *queue) remove(j *Job) bool {
 	if j.wait.place == nil {
 		return false
 	}
-	q.lists[j.Priority].Remove(j.wait.place)
+	q.lines[j.Priority].remove(j)
 	q.bytes -= j.Bytes
 	q.backlogs.remove(j)
-	j.wait.place = nil
 	return true
-}
-
-// all yields the queued jobs in the order of service. The job just yielded can be removed
-// from the queue during the iteration.
-func (q *queue) all(yield func(*Job) bool) {
-	for _, p := range [...]selection.Priority{selection.High, selection.Low} {
-		for e := q.lists[p].Front(); e != nil; {
-			next := e.Next()
-			if !yield(e.Value.(*Job)) {
-				return
-			}
-			e = next
-		}
-	}
 }
 
 // len returns the number of queued jobs.
 func (q *queue) len() int {
-	return q.lists[selection.High].Len() + q.lists[selection.Low].Len()
+	return q.lines[selection.High].all.Len() + q.lines[selection.Low].all.Len()
 }
 
 // claimResult is the result of a job's attempt to claim an upstream.
@@ -120,9 +111,11 @@ const (
 	served claimResult = iota
 	// noneEligible: no upstream is eligible for any job.
 	noneEligible
-	// passedOver: no upstream is eligible for this job, because of its priority, its project's
-	// limit or the upstreams it has tried. The next job may still find one.
+	// passedOver: no upstream is eligible for this job, because of its priority or the upstreams
+	// it has tried. The next job may still find one.
 	passedOver
+	// atLimit: the job's project is at its limit. Its other jobs are passed over, too.
+	atLimit
 )
 
 // maxIneligible is the number of consecutive noneEligible results after which serve
@@ -132,16 +125,23 @@ const maxIneligible = 8
 // serve calls claim for the queued jobs, in order, and removes the served jobs from the queue.
 func (q *queue) serve(claim func(*Job) claimResult) {
 	ineligible := 0
-	for j := range q.all {
-		switch claim(j) {
-		case served:
-			ineligible = 0
-			q.remove(j)
-		case noneEligible:
+	for _, p := range [...]selection.Priority{selection.High, selection.Low} {
+		for next := q.lines[p].start(); ; {
+			j := next.job()
+			if j == nil {
+				break
+			}
+			result := claim(j)
+			if next.after(j, result); result == served {
+				q.remove(j)
+				ineligible = 0
+			}
+			if result != noneEligible {
+				continue
+			}
 			if ineligible++; ineligible == maxIneligible {
 				return
 			}
-		case passedOver:
 		}
 	}
 }

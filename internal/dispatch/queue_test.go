@@ -66,11 +66,12 @@ func TestAgainstNaiveQueue(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		cfg := QueueSettings{Jobs: 1 + rng.IntN(20), Bytes: settings.Size(1 + rng.Int64N(2000))}
-		q := queue{bounds: cfg, backlogs: backlogs{}}
+		q := newQueue(cfg)
 		var n naive
 		for range 500 {
 			if rng.IntN(3) > 0 {
 				e := jobThatWaits(selection.Priority(rng.IntN(2)), rng.Int64N(300))
+				e.Project = rng.Uint64N(4)
 				next, wantShed, ok := n.push(e, cfg)
 				shed, pushed := q.push(start, e)
 				require.Equal(t, ok, pushed)
@@ -82,9 +83,53 @@ func TestAgainstNaiveQueue(t *testing.T) {
 				require.False(t, q.remove(n[i]), "removed twice")
 				n = slices.Delete(n, i, i+1)
 			}
-			require.Equal(t, n.order(), slices.Collect(q.all))
+			var order []*Job
+			q.serve(func(j *Job) claimResult { order = append(order, j); return passedOver })
+			require.Equal(t, n.order(), order)
 			require.Equal(t, len(n), q.len())
 			require.Equal(t, n.bytes(), q.bytes)
+		}
+	}
+}
+
+// A pass goes through the jobs in order, whatever leaves the queue, without the other jobs of a project at its limit.
+func TestServeKeepsTheOrder(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		q, projects := newQueue(DefaultQueue()), 1+rng.Uint64N(6)
+		var n naive
+		for range rng.IntN(40) {
+			j := jobThatWaits(selection.Priority(rng.IntN(2)), 0)
+			j.Project = rng.Uint64N(projects)
+			n, _, _ = n.push(j, DefaultQueue())
+			_, ok := q.push(start, j)
+			require.True(t, ok)
+		}
+		for range 3 {
+			var want, left naive
+			results := map[*Job]claimResult{}
+			limited := map[uint64]bool{rng.Uint64N(projects): true}
+			was := map[[2]uint64]bool{}
+			for _, j := range n.order() {
+				results[j] = []claimResult{served, passedOver}[rng.IntN(2)]
+				line := [2]uint64{uint64(j.Priority), j.Project}
+				if limited[j.Project] {
+					results[j] = atLimit
+				}
+				if !was[line] || !limited[j.Project] {
+					want = append(want, j)
+				}
+				was[line] = true
+			}
+			for _, j := range n {
+				if results[j] != served {
+					left = append(left, j)
+				}
+			}
+			var seen naive
+			q.serve(func(j *Job) claimResult { seen = append(seen, j); return results[j] })
+			require.Equal(t, want, seen)
+			n = left
 		}
 	}
 }
@@ -101,7 +146,7 @@ func TestServeStops(t *testing.T) {
 		"nor do the served":              {[]claimResult{noneEligible, served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := queue{bounds: DefaultQueue(), backlogs: backlogs{}}
+			q := newQueue(DefaultQueue())
 			for range 1000 {
 				_, ok := q.push(start, jobThatWaits(selection.Low, 0))
 				require.True(t, ok)
