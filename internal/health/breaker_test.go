@@ -20,7 +20,7 @@ const interval = 5 * time.Second
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// The results of jobs: a success, nothing that says anything, and failures.
+// The results of jobs: a success, one that says nothing of the upstream, and failures.
 var (
 	success   = Failure{One: "success"}
 	unjudged  = Failure{One: "unjudged"}
@@ -69,7 +69,7 @@ func (p *patient) ends(e Entry, result Failure) {
 	}
 }
 
-// try lets one job through for each outcome, one after another.
+// try lets one job through for each result, one after another.
 func (p *patient) try(results ...Failure) {
 	p.t.Helper()
 	for _, o := range results {
@@ -90,7 +90,7 @@ func (p *patient) refuses() {
 	assert.False(p.t, ok, "let through")
 }
 
-// wait sleeps until an open breaker may be tried, and returns for how long.
+// wait sleeps until an open breaker lets a job through, and returns for how long.
 func (p *patient) wait() time.Duration {
 	p.t.Helper()
 	require.Equal(p.t, Open, p.is())
@@ -102,7 +102,7 @@ func (p *patient) wait() time.Duration {
 	return left
 }
 
-// What opens a breaker, and what it says of that.
+// The results that open a breaker, and the reason in words.
 func TestWhatOpensABreaker(t *testing.T) {
 	for want, outcomes := range map[string][]Failure{
 		"5 responses of 500 or more in a row":                 {failed, failed, failed, failed, failed},
@@ -176,7 +176,7 @@ func TestAHastenedOpenTimeIsTheFirstOne(t *testing.T) {
 	}
 }
 
-// Two health checks that fail in a row open the breaker, and keep it open; one that passes ends that.
+// Two failed health checks in a row open the breaker and keep it open, until one passes.
 func TestHealthChecks(t *testing.T) {
 	for name, before := range map[string][]Failure{"idle": nil, "with jobs": {success}} {
 		p := newPatient(t, 1)
@@ -231,8 +231,7 @@ func TestARefusedConnectionIsDown(t *testing.T) {
 	require.Equal(t, Open, p.is(), "what opened for failures of jobs stays open")
 }
 
-// A health check that passes says little about how jobs fare: of the open time that they began it ends
-// only the growth.
+// A passed health check does not end an open time that failures of jobs began, only its growth.
 func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
 	p, sick := newPatient(t, 1), errors.New("status 503")
 	for _, why := range []error{sick, sick, nil} {
@@ -250,8 +249,8 @@ func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
 	assert.Equal(t, Closed, p.is())
 }
 
-// What the upstream tells of the jobs of all sidecars: a step is a report of how many jobs ended and
-// failed in all, or jobs of this sidecar.
+// The upstream's counters of the jobs of all sidecars. A step is a report of the ended and failed jobs, or a job of this
+// sidecar.
 func TestFailuresOfOthers(t *testing.T) {
 	type told [2]float64
 	for name, c := range map[string]struct {
@@ -298,7 +297,7 @@ func TestFailuresOfOthers(t *testing.T) {
 	assert.Equal(t, Closed, p.is())
 }
 
-// oracle is the breaker as its documentation tells it, open times included.
+// oracle is the breaker as documented, with open times.
 type oracle struct {
 	state    State
 	epoch    int // counts transitions: a verdict counts in its own epoch only

@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// A refusal for load says nothing about data that an earlier job fetched.
+// A job that is refused for load does not affect data that an earlier job fetched.
 func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	claim := func() *Assignment {
@@ -32,7 +32,7 @@ func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
 	assert.Equal(t, selection.NotCached, claim().Cache, "it may have restarted")
 }
 
-// A prefetch makes its project count as cached. The first job that finds the data there within a minute has used it.
+// A prefetch makes its project count as cached. The first job that finds the data within a minute is marked as prefetched.
 func TestPrefetch(t *testing.T) {
 	prefetch, job := Request{Project: 7, Priority: selection.High, Prefetch: true}, Request{Project: 7}
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// A prefetch goes to no upstream while all are busy, and nothing is learned from how long it takes.
+// A prefetch goes to no upstream while all are busy, and its duration is not learned.
 func TestAPrefetchNeedsAFreeCore(t *testing.T) {
 	f := newFixture(t, "expected", 2)
 	now := start
@@ -93,8 +93,7 @@ func TestAPrefetchNeedsAFreeCore(t *testing.T) {
 	assert.Equal(t, before, learned())
 }
 
-// What a fetch costs is how much later the answer begins, whatever the
-// upstream says of the fetch alone.
+// The fetch time is the delay of the first byte, whatever fetch time the upstream reports.
 func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
 	learned := func(ttfb, fetched time.Duration) float64 {
 		f := newFixture(t, "random", 1)
@@ -130,7 +129,7 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 	assert.InEpsilon(t, 30, f.fetchOf(6), 0.1, "a project never seen is expected to be like the others")
 }
 
-// A claim names the second best upstream: the one that would be picked without it.
+// The runner-up of a claim is the upstream that would be picked without the chosen one.
 func TestTheRunnerUp(t *testing.T) {
 	f, us := newFixture(t, "expected", 3), upstreams(3)
 	f.Report(start, us[1].Address, report(start, 1, 0, 42))
@@ -153,8 +152,7 @@ func TestTheRunnerUp(t *testing.T) {
 	alone.Done(start, Answered)
 }
 
-// A job that a proxy has taken to a fall-back counts there. How long it took is
-// not known, so that nothing is learned of times.
+// A job that a proxy retried at a fallback is counted there. Its times are unknown, so none are learned.
 func TestMove(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 2)
 	a := f.must(start, Request{Project: 7, Fallbacks: 1}, nil)
@@ -188,7 +186,7 @@ func (f *fixture) failuresToOpen(now time.Time, address string) (n int) {
 	return n
 }
 
-// The size that a job tells goes before that of a listing, at once and for later jobs.
+// The size in a job takes precedence over that of a listing, for this job and later ones.
 func TestJobsTellTheSizeOfTheData(t *testing.T) {
 	f, us := newFixture(t, "expected", 2), upstreams(2)
 	r := report(start, 0, 0)
@@ -218,7 +216,7 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 	assert.Zero(t, f.projects.find(0).told, "a job without a project has no data")
 }
 
-// A fetch of data of unknown size says nothing of what a byte takes.
+// A fetch of data of unknown size does not change the time for each byte.
 func TestFetchOfUnknownSize(t *testing.T) {
 	m := newFetchModel()
 	m.observe(0, 100, 1)
@@ -233,13 +231,12 @@ func (s sized) Contains(project uint64) bool { _, ok := s[project]; return ok }
 func (s sized) Bytes(project uint64) float64 { return s[project] }
 func (s sized) Len() int                     { return len(s) }
 
-// fetchOf is how long a fetch of a project's data is expected to take.
+// fetchOf is the expected fetch time of a project's data.
 func (f *fixture) fetchOf(project uint64) float64 {
 	return f.fetches.expected(f.projects.find(project).size())
 }
 
-// The breaker of an upstream may refuse a job although it was ready. What is known of the
-// other upstreams does not become that of their neighbours.
+// A gate can refuse a job although the breaker was ready. Removing that candidate does not mix up the others.
 func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
 	f, us := newFixture(t, "expected", 4), upstreams(4)
 	f.Listing(start, us[1].Address, sized{5: 1e9})
@@ -254,7 +251,7 @@ func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
 	assert.Equal(t, selection.Cached, a.Cache)
 }
 
-// Projects with open jobs are never forgotten, and to look one up remembers nothing.
+// Projects with open jobs are never forgotten, and a lookup stores nothing.
 func TestStatesOfProjectsAreBounded(t *testing.T) {
 	p := newProjectStates(100)
 	p.state(5, true).open = 1

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// witness is a policy that takes the first and remembers what it was shown.
+// witness is a policy that picks the first upstream and keeps the views.
 type witness struct {
 	job   selection.Job
 	views []selection.View
@@ -23,8 +23,7 @@ func (w *witness) Pick(job selection.Job, views []selection.View, _ *rand.Rand) 
 	return 0
 }
 
-// TestViews checks all that a policy sees of an upstream with a fresh report,
-// of one whose report is stale, and of one that is new.
+// TestViews checks all that a policy sees of an upstream with a fresh report, with a stale one, and without one.
 func TestViews(t *testing.T) {
 	f, w := newFixture(t, "random", 0), &witness{}
 	f.cfg.Policy = w
@@ -73,8 +72,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestViewsOfTheEligible: the views are those of the upstreams that may be
-// picked, in the order of their addresses, whatever was seen before.
+// TestViewsOfTheEligible checks that a policy sees the eligible upstreams only, sorted by address.
 func TestViewsOfTheEligible(t *testing.T) {
 	f, w := newFixture(t, "random", 8), &witness{}
 	f.cfg.Policy = w
@@ -156,7 +154,7 @@ func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 	assert.False(t, next.Panic)
 }
 
-// An upstream that refuses at once looks idle; it must not attract every job.
+// An upstream that refuses at once looks idle, but must not attract every job.
 func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 2)
 	l := f.must(start, Request{}, nil)
@@ -171,7 +169,7 @@ func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
 	assert.Equal(t, refusing, l.Address)
 }
 
-// Fall-backs are what the policy would pick next.
+// Fallbacks are the next choices of the policy.
 func TestFallbacks(t *testing.T) {
 	f, us := newFixture(t, "expected", 4), upstreams(4)
 	for i, load := range []float64{40, 0, 80, 20} {
@@ -185,8 +183,7 @@ func TestFallbacks(t *testing.T) {
 	}
 }
 
-// A job that finds no other upstream is a probe of one whose open time has grown, as
-// soon as that is allowed.
+// A job that finds no other upstream is sent to one with an open breaker after its first open time, whatever that has grown to.
 func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 	us := upstreams(5)
 	for name, c := range map[string]struct {
@@ -231,7 +228,7 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 	}
 }
 
-// In a large pool a job that may go to some upstreams is not looked for near its project.
+// In a large pool, a job that is restricted to some upstreams can go to ones that are not near its project.
 func TestSomeUpstreamsOfALargePool(t *testing.T) {
 	f, us := newFixture(t, "expected", 300), upstreams(300)
 	for _, u := range us[:20] {
@@ -240,7 +237,7 @@ func TestSomeUpstreamsOfALargePool(t *testing.T) {
 	}
 }
 
-// reopen makes an upstream's breaker one whose first open time is over at now, and whose grown one is not.
+// reopen opens an upstream's breaker twice, so that at now the first open time is over and the grown one is not.
 func (f *fixture) reopen(address string, now time.Time) {
 	b := &f.members[address].breaker
 	b.Refused(now.Add(-14 * time.Second))

@@ -9,8 +9,8 @@ import (
 	"example.org/pilotfish/internal/health"
 )
 
-// A job or a poll that is refused makes the upstream not eligible at once, with the reason, until it is reached. The open
-// time of its breaker ends earlier: then a job tries it, and it is not shown as eligible for that.
+// A refused connection of a job or poll makes the upstream down at once, until it is reached. After the open time of its
+// breaker a job tries it, but it is still shown as down.
 func TestDownIsDown(t *testing.T) {
 	second := start.Add(time.Second)
 	for name, refuse := range map[string]func(f *fixture, a *Assignment){
@@ -32,8 +32,7 @@ func TestDownIsDown(t *testing.T) {
 	}
 }
 
-// A connection that took too long opens the breaker at once, unless the upstream gave a sign of life
-// since the job was claimed.
+// A connect timeout opens the breaker at once, unless the upstream has responded or reported since the claim.
 func TestAConnectionThatTakesTooLong(t *testing.T) {
 	second := start.Add(time.Second)
 	for name, c := range map[string]struct {
@@ -61,7 +60,7 @@ func TestAConnectionThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// What is told of all jobs comes with reports; this sidecar's own failure is one of them.
+// The counters of all sidecars' jobs arrive in reports, and include this sidecar's own failure.
 func TestFailuresInReports(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.must(start, Request{}, nil).Answered(start, false, nil)
@@ -73,8 +72,8 @@ func TestFailuresInReports(t *testing.T) {
 	assert.Equal(t, "a job failed, and so did at least half of the jobs of all sidecars there", f.state(start, address).Breaker.Why)
 }
 
-// An upstream that keeps failing is not forgiven for registering again, for as long as open times
-// grow; and those that come and go leave nothing behind.
+// The breaker of an upstream that leaves and joins again is remembered for the longest open time. After that nothing of an
+// upstream that left is kept.
 func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	f, us, now := newFixture(t, "random", 3), upstreams(3), start
 	sick := us[1].Address

@@ -57,7 +57,7 @@ func TestWhichJobsAreHeavy(t *testing.T) {
 	}
 }
 
-// A heavy job goes to another upstream only while none for heavy jobs is eligible. An ordinary one would rather wait.
+// A heavy job goes to an ordinary upstream only while no dedicated one is eligible. An ordinary job waits instead.
 func TestHeavyJobs(t *testing.T) {
 	f, us := mixed(t, HeavySettings{Projects: []string{"big"}})
 	now := start

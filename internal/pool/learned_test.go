@@ -14,9 +14,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// served lets jobs of many projects be served, each project at one or two upstreams of its own, and returns who
-// is slow at the end. A project takes as long as another one a thousand times at most. Times at the
-// sick upstream, which has projects that take longer than those of others, are longer by a factor.
+// served runs jobs of many projects, each at one or two upstreams, and returns the slow upstreams. The durations of projects
+// differ by up to a factor of 1,000. At the sick upstream, which has the longer projects, they are multiplied by factor.
 func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, factor float64) (slow []string) {
 	us := upstreams(f.Len())
 	for range jobs {
@@ -39,8 +38,7 @@ func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, fa
 	return slow
 }
 
-// An upstream that takes ten times as long as before is slow, and nobody else is; it is not once it
-// works as before.
+// Only the upstream that takes ten times as long as before is slow, until it works as before.
 func TestASlowUpstream(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, n := range []int{2, 3, 14} {
@@ -80,8 +78,8 @@ func TestHowSlow(t *testing.T) {
 	assert.InEpsilon(t, times, f.members[us[0].Address].slowness.times(f.norms.slownesses), 0.1)
 }
 
-// TestKeysThatComeOnce: a project that was seen comes again; of others, that is as likely as
-// the jobs so far say.
+// TestKeysThatComeOnce checks the probability that a project has only one job: 0 for one that was seen, else the share of
+// projects that were not.
 func TestKeysThatComeOnce(t *testing.T) {
 	f, w := newFixture(t, "random", 1), &witness{}
 	f.cfg.Policy = w
@@ -103,9 +101,8 @@ func TestKeysThatComeOnce(t *testing.T) {
 	assert.Less(t, claim(3), 0.1)
 }
 
-// TestHowLongJobsTake: it is learned of a project's jobs from when they began to run until
-// their ends, less the fetch, and not where nobody tells when they began. Whose data must be fetched takes
-// longer; jobs of projects that are not known take as long as all in the mean.
+// TestHowLongJobsTake checks the expected durations. They are learned from start to end without the fetch, if the start is
+// known. A fetch is added, and a job of an unknown project takes as long as all jobs do on average.
 func TestHowLongJobsTake(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	run := func(project uint64, took time.Duration, hint *Hint) float64 {

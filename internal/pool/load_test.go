@@ -12,9 +12,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The estimate after any history equals the report, plus open claims it has
-// not seen, less ends it has not seen: counted anew from the whole history. Where
-// reports tell of fewer jobs than there are, own claims alone count.
+// After any history, the estimate is the report plus the claims and minus the ends since, counted from the whole history. If
+// the reports are doubted, only this sidecar's own jobs count.
 func TestEstimateAgainstHistory(t *testing.T) {
 	type past struct {
 		*Assignment
@@ -70,8 +69,7 @@ func TestEstimateAgainstHistory(t *testing.T) {
 	}
 }
 
-// Without reports, what is remembered does not grow without bound, and what is
-// counted stays exact.
+// Without reports, memory is bounded and the counts stay exact.
 func TestEstimateIsBounded(t *testing.T) {
 	var e estimate
 	e.adopt(start, 5, 0, -1, -1)
@@ -92,7 +90,7 @@ func TestEstimateIsBounded(t *testing.T) {
 	assert.Equal(t, float64(5*maxHistory), e.present(false))
 }
 
-// A high job overtakes the low jobs that wait for a core, as far as the upstream reports priorities.
+// A high job overtakes the low jobs that wait for a core, if the upstream reports priorities.
 func TestHighJobsOvertakeLowOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		low, high  float64 // stalled
@@ -138,8 +136,7 @@ func TestHighJobsOvertakeLowOnes(t *testing.T) {
 	}
 }
 
-// An upstream that says that it is idle, while it owes answers for longer than from one
-// report to the next, is not believed. It does not draw the jobs that it cannot run.
+// An upstream that reports that it is idle while it owes responses is doubted, and does not attract the jobs of others.
 func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 	f, us := newFixture(t, "expected", 3), upstreams(3)
 	liar := us[0].Address
@@ -185,7 +182,7 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 	assert.Empty(t, f.state(now, liar).Implausible, "it has restarted")
 }
 
-// What becomes of reports that tell of too few jobs: one job more, one report less or half an interval decides.
+// Reports with too few jobs are doubted. In each case one job, one report or half an interval decides.
 func TestWhenAReportIsDoubted(t *testing.T) {
 	half := 2500 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -220,8 +217,7 @@ func TestWhenAReportIsDoubted(t *testing.T) {
 	}
 }
 
-// An upstream that counts all jobs it has is believed, however long they last and
-// however long ago its reports are from.
+// An upstream that reports all its jobs is believed, however long they run and however old its reports are.
 func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	f, address := newFixture(t, "expected", 1), upstreams(1)[0].Address
@@ -244,8 +240,7 @@ func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
 	}
 }
 
-// Cores that nobody tells are as many as jobs were seen to run while others were stalled, or
-// else several times as many as were seen to run.
+// Cores that are not reported are inferred from the running jobs: as many if joblets were stalled, else several times as many.
 func TestCoresThatNobodyTells(t *testing.T) {
 	var e estimate
 	at := start
@@ -275,7 +270,7 @@ func TestCoresThatNobodyTells(t *testing.T) {
 	assert.Equal(t, 1.0, w.views[0].Cores, "a policy sees them")
 }
 
-// Jobs that run beyond the busy cores wait for what others compute, where joblets are stalled at all.
+// Running jobs that exceed the busy cores hold no core, if joblets were stalled once.
 func TestJobsThatNeedNoCore(t *testing.T) {
 	var e estimate
 	for i, c := range []struct{ running, stalled, busy, want float64 }{
@@ -300,7 +295,7 @@ func TestJobsThatNeedNoCore(t *testing.T) {
 	assert.Zero(t, e.blocked(true))
 }
 
-// A fleet is full when no upstream that takes jobs has a free core.
+// The fleet is full when the upstreams that take jobs have no free core.
 func TestFull(t *testing.T) {
 	f, us := newFixture(t, "random", 2), upstreams(2)
 	busy := func(i int, running float64) {

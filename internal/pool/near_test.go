@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// large is a pool of n upstreams that report so many jobs each.
+// large returns a pool of n upstreams, of which upstream i reports jobs(i) jobs.
 func large(t testing.TB, policy string, n int, jobs func(i int) float64) *fixture {
 	f := newFixture(t, policy, n)
 	for i, u := range upstreams(n) {
@@ -24,14 +24,14 @@ func large(t testing.TB, policy string, n int, jobs func(i int) float64) *fixtur
 
 func idle(int) float64 { return 0 }
 
-// seen is how many upstreams a claim for the project weighs.
+// seen is the number of upstreams that a claim for the project considers.
 func (f *fixture) seen(t testing.TB, project uint64) int {
 	ranking, err := f.Explain(start, Request{Project: project})
 	require.NoError(t, err)
 	return len(ranking)
 }
 
-// The work of a claim does not grow with a large pool.
+// The number of upstreams that a claim considers does not grow in a large pool.
 func TestALargePoolIsNotSeenWhole(t *testing.T) {
 	for _, n := range []int{nearFrom, 300, 1000} {
 		f := large(t, "expected", n, idle)
@@ -45,8 +45,7 @@ func TestALargePoolIsNotSeenWhole(t *testing.T) {
 	assert.Equal(t, 300, large(t, "least-in-flight", 300, idle).seen(t, 5), "this policy has no order of upstreams")
 }
 
-// With room near the project's home, the choice is nearly always the one that a look at
-// all would make.
+// With free cores near the project, the choice is nearly always the one among all upstreams.
 func TestNearIsWhatAllWouldBe(t *testing.T) {
 	const n = 200
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -69,7 +68,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 	assert.GreaterOrEqual(t, same, projects*95/100, "picks that are the same")
 }
 
-// A project whose near upstreams are full, gone, shut or tried goes further.
+// A job whose near upstreams are full, tried, draining or gone goes to others.
 func TestNearIsNotAPrison(t *testing.T) {
 	const n, project = 200, 5
 	nearest := func(f *fixture) (addresses []string) {
@@ -106,7 +105,7 @@ func TestNearIsNotAPrison(t *testing.T) {
 	assert.NotContains(t, among, a.Address, "the near ones are found anew with each set")
 }
 
-// What is remembered of a project's near upstreams is its order of all, whatever the set was before.
+// The near upstreams of a project are the first of its rendezvous order after each change of the set.
 func TestNearIsInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	f, all := newFixture(t, "expected", 0), upstreams(200)

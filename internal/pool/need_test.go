@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// chain is a job whose prompt has these blocks.
+// chain returns a job whose prompt has these blocks.
 func chain(blocks ...int) Request {
 	var parts []intake.Part
 	h := uint64(0)
@@ -97,7 +97,7 @@ func TestWhatUpstreamsHold(t *testing.T) {
 	}
 }
 
-// A set is weighed by the sizes of its parts, where listings tell them of all; else by their number.
+// The parts of a set have the weights of their sizes if all are known, else equal weights.
 func TestSets(t *testing.T) {
 	f, us := newFixture(t, "least-in-flight", 2), upstreams(2)
 	set := func(keys ...uint64) Request {
@@ -139,8 +139,8 @@ func TestSets(t *testing.T) {
 	assert.Equal(t, selection.NotCached, f.cache(f.members[us[0].Address], 8, start))
 }
 
-// BenchmarkParts is a claim and its end, of a job with one key and of a prompt of 24 blocks, half of which each upstream
-// has cached.
+// BenchmarkParts measures a claim and its end, for a job with one key and for a prompt of 24 blocks, half of which each
+// upstream has cached.
 func BenchmarkParts(b *testing.B) {
 	for _, n := range []int{14, 63} {
 		for name, blocks := range map[string]int{"key": 1, "text": 24} {

@@ -34,7 +34,7 @@ func (g *testGate) allow() (func(error), error) {
 	return g.Gate()
 }
 
-// cache says what is known of a project's data at m.
+// cache returns whether a project's data is cached at m.
 func (f *fixture) cache(m *member, project uint64, now time.Time) selection.Cache {
 	return m.cached.has(project, m.cached.counts(now, f.cfg.Interval))
 }
@@ -54,7 +54,7 @@ type fixture struct {
 	foreseen int // claims whose failure Openings foresaw
 }
 
-// Claim is Pool's, for a job that has been to these addresses. Openings may only foresee a failure.
+// Claim is Pool.Claim. It checks that a claim fails if Openings refuse the job.
 func (f *fixture) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
 	refused := r.Among == nil && f.Openings(now).Refuse(r, NewPlaces(tried))
 	a, err := f.Pool.Claim(now, r, NewPlaces(tried))
@@ -65,7 +65,7 @@ func (f *fixture) Claim(now time.Time, r Request, tried []string) (*Assignment, 
 	return a, err
 }
 
-// places is the set of these addresses; nil if there are none to choose among.
+// places returns the set of these addresses; nil for nil.
 func places(addresses []string) *Places {
 	if addresses == nil {
 		return nil
@@ -73,7 +73,7 @@ func places(addresses []string) *Places {
 	return NewPlaces(addresses)
 }
 
-// must is Claim of a job for which there is an upstream.
+// must is a Claim that succeeds.
 func (f *fixture) must(now time.Time, r Request, tried []string) *Assignment {
 	f.t.Helper()
 	a, err := f.Claim(now, r, tried)
@@ -101,7 +101,7 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	return f
 }
 
-// answer ends an attempt with a whole answer.
+// answer ends an attempt with a complete response.
 func answer(a *Assignment, now time.Time) {
 	a.Answered(now, true, nil)
 	a.Done(now, Answered)
@@ -120,7 +120,7 @@ func (f *fixture) shut(address string, on bool) {
 	}
 }
 
-// isShut reports whether the breaker of an upstream lets no job through, even one that finds no other upstream.
+// isShut reports whether the breaker of an upstream lets no job through, not even one that finds no other upstream.
 func (f *fixture) isShut(now time.Time, address string) bool {
 	b := &f.members[address].breaker
 	return !b.Ready(now) && !b.ReadyEarly(now)
@@ -276,7 +276,7 @@ func TestRestartForgetsTheCache(t *testing.T) {
 	assert.Zero(t, m.cached.prompts.Hit(start, block))
 }
 
-// Other settings hold from now on. What detectors have seen stays if they are not named.
+// New settings apply at once. Detectors keep their state if the settings have none.
 func TestOtherSettings(t *testing.T) {
 	f, u, w := newFixture(t, "random", 1), upstreams(1)[0], &witness{}
 	f.Report(start, u.Address, report(start, 0, 1000))
@@ -294,8 +294,8 @@ func TestOtherSettings(t *testing.T) {
 	assert.Panics(t, func() { f.SetSettings(Settings{Interval: time.Minute}) })
 }
 
-// Whoever asks changes nothing: a pool that is asked everything between the events of a random history makes the same
-// choices, and knows the same, as one that is not asked.
+// Queries change nothing: a pool that is queried between the events of a random history makes the same choices as one that
+// is not.
 func TestQuestionsChangeNothing(t *testing.T) {
 	for seed := range uint64(3 * len(selection.Names())) {
 		policy, rng := selection.Names()[int(seed)%len(selection.Names())], rand.New(rand.NewPCG(seed, 5))
@@ -359,7 +359,7 @@ func TestQuestionsChangeNothing(t *testing.T) {
 	}
 }
 
-// growing is a cache in which every project has a size of its own.
+// growing is a listing in which every project has a size of its own.
 type growing struct{ projects }
 
 func (growing) Bytes(project uint64) float64 { return float64(project+1) * 1e6 }

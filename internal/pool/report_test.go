@@ -10,7 +10,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// A report is often older than the hints on answers that came meanwhile.
+// A report is often older than the hints in responses that arrived after it was made.
 func TestReportCountsBesideAFresherHint(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
@@ -60,8 +60,7 @@ func TestListingCountsByItself(t *testing.T) {
 	assert.Len(t, f.States(now), 1)
 }
 
-// Where no listing ever refutes them, assumptions are bounded by forgetting
-// the old ones: what is fetched now is what the next jobs look for.
+// Without listings that refute them, the oldest assumptions are forgotten.
 func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	now, most := start, 1<<17
@@ -78,7 +77,7 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	assert.LessOrEqual(t, f.States(now)[0].Assumed, most)
 }
 
-// An upstream may tell less than both counts.
+// A hint can lack one or both counts.
 func TestWhatAHintLeavesOut(t *testing.T) {
 	unknown := [2]float64{-1, 0}
 	nothing := Hint{Running: unknown, Stalled: unknown, Utilization: -1, Waited: -1, Fetched: -1}
@@ -117,8 +116,7 @@ func TestWhatAHintLeavesOut(t *testing.T) {
 	}
 }
 
-// The load at the end of a response counts like that at its beginning, while the
-// job is still counted there.
+// The load in the trailer of a response counts like the one in its head, while the job is still counted there.
 func TestLoadAtTheEndOfAResponse(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
@@ -136,8 +134,7 @@ func TestLoadAtTheEndOfAResponse(t *testing.T) {
 	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "a lease that has ended tells nothing")
 }
 
-// Where polls bring nothing, hints are all that is known; before the first polls
-// could have come, they would stand for a report that says more.
+// Hints count alone at an upstream that does not report, once the first polls are overdue.
 func TestHintsCountAlone(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	jobs := func(after time.Duration) float64 {

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// with has the pool ask a shadow, too.
+// with gives the pool a shadow policy.
 func (f *fixture) with(t testing.TB, shadow string) *fixture {
 	t.Helper()
 	policy, err := selection.New(shadow)
@@ -21,7 +21,7 @@ func (f *fixture) with(t testing.TB, shadow string) *fixture {
 	return f
 }
 
-// The shadow's choice stands beside the policy's, with its cost by the policy.
+// The shadow's choice is recorded beside the policy's, with its cost by the policy.
 func TestTheShadowsChoice(t *testing.T) {
 	f := newFixture(t, "expected", 2).with(t, "least-in-flight")
 	here, there := upstreams(2)[0].Address, upstreams(2)[1].Address
@@ -88,7 +88,7 @@ func TestTheShadowChangesNothing(t *testing.T) {
 	assert.Greater(t, others, 1000, "the shadow has mostly the same mind: this shows little")
 }
 
-// BenchmarkShadow is what asking a shadow adds to a claim among 14 upstreams.
+// BenchmarkShadow measures what a shadow adds to a claim among 14 upstreams.
 func BenchmarkShadow(b *testing.B) {
 	for _, name := range selection.Names() {
 		b.Run(name, func(b *testing.B) {

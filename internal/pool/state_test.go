@@ -45,7 +45,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	assert.Equal(t, map[uint64][]string{7: {us[0].Address, us[4].Address}, 8: {us[0].Address}}, f.Holders(now, []uint64{7, 8, 9}))
 }
 
-// The status is what keeps an upstream from being eligible, and what is odd about it, each once.
+// The status says why an upstream is not eligible and what is odd about it, each once.
 func TestStatus(t *testing.T) {
 	for want, s := range map[string]State{
 		"eligible": {},
@@ -80,7 +80,7 @@ func TestDrainByHand(t *testing.T) {
 	assert.False(t, f.States(start)[1].Drained, "an upstream that left and came back is another one")
 }
 
-// A job waits for those that find no core, and for itself, at the pace of all cores.
+// The wait is the jobs without a core plus one, divided by the rate.
 func TestHowLongAJobWouldWait(t *testing.T) {
 	f, us := newFixture(t, "expected", 2), upstreams(2)
 	at := start
@@ -97,12 +97,12 @@ func TestHowLongAJobWouldWait(t *testing.T) {
 	assert.Equal(t, -1.0, wait(16, 16, 0), "nobody knows")
 }
 
-// waiter is a job that may be moved; it has been to these upstreams.
+// waiter is a job that can be moved.
 type waiter struct{ tried *Places }
 
 func (w *waiter) Tried() *Places { return w.tried }
 
-// goes claims an upstream for a job that may be moved, the one at address.
+// goes claims the upstream at address for a job that can be moved.
 func (f *fixture) goes(t *testing.T, now time.Time, address string) (*waiter, *Assignment) {
 	t.Helper()
 	w := &waiter{}
@@ -111,7 +111,7 @@ func (f *fixture) goes(t *testing.T, now time.Time, address string) (*waiter, *A
 	return w, a
 }
 
-// always lets every job go.
+// always lets every job move.
 func always(Waiter) bool { return true }
 
 func TestJobsLeaveASuspect(t *testing.T) {
@@ -167,7 +167,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 	}
 }
 
-// fail makes all upstreams but one suspect.
+// fail makes all upstreams except one suspect.
 func (f *fixture) fail(now time.Time, but string) {
 	for _, m := range f.set {
 		if m.Address != but {

@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// No policy sends a new job to an upstream in the last 30 s before it stops, while another does not stop.
+// No policy sends a new job to an upstream in the last 30 s before its stop, unless all stop.
 func TestNothingNewBeforeAStop(t *testing.T) {
 	for _, policy := range selection.Names() {
 		for _, n := range []int{6, 100} {
@@ -41,7 +41,7 @@ func TestNothingNewBeforeAStop(t *testing.T) {
 	}
 }
 
-// The reason says when it stops. What stops soon is nothing to wait for, unless nothing else is left.
+// The reason says when an upstream stops. A job does not wait for one that stops soon, unless all do.
 func TestAnUpstreamThatStopsSoon(t *testing.T) {
 	f, us := newFixture(t, "expected", 0), upstreams(2)
 	us[1].StopsAt = start.Add(time.Minute)
@@ -56,7 +56,7 @@ func TestAnUpstreamThatStopsSoon(t *testing.T) {
 	assert.Equal(t, us[1].Address, f.must(now, Request{}, []string{us[0].Address}).Address, "both leave")
 }
 
-// The weight of an upstream that comes back grows, so that its projects come back one after another.
+// The weight of an upstream that joins again grows, so that it gets its projects one after another.
 func TestAnUpstreamThatComesBack(t *testing.T) {
 	f, w, us := newFixture(t, "random", 2), &witness{}, upstreams(2)
 	f.cfg.Policy = w

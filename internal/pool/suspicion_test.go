@@ -15,14 +15,13 @@ import (
 	"example.org/pilotfish/internal/health"
 )
 
-// errSilent is a response that is no report, errHung is none.
+// errSilent is the error of a poll whose response is no report, errHung that of one without a response.
 var (
 	errSilent = fmt.Errorf("upstream a:1: metrics: %w", errors.New("status 404 Not Found"))
 	errHung   = fmt.Errorf("upstream a:1: metrics: %w", health.ErrNoResponse)
 )
 
-// claims makes n jobs go wherever the policy likes at one instant, and returns how
-// many each upstream got, with the assignments.
+// claims claims upstreams for n jobs at one instant, and returns the number of jobs by address and the assignments.
 func (f *fixture) claims(t *testing.T, now time.Time, n int) (got map[string]int, open []*Assignment) {
 	t.Helper()
 	got = map[string]int{}
@@ -83,7 +82,7 @@ func TestTwoFailedReportsMakeASuspect(t *testing.T) {
 	assert.Equal(t, map[string]int{sick: 20}, got)
 }
 
-// Answers say more than reports: an upstream that answers jobs does not hang.
+// An upstream that responds to jobs is not suspect, although its reports fail.
 func TestAnswersOutweighFailedReports(t *testing.T) {
 	f, now := newFixture(t, "least-in-flight", 2), start
 	us := upstreams(2)
@@ -118,7 +117,7 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 	assert.Empty(t, f.state(now, sick).Suspect, "its reports failed before it answered, and say no more than that")
 }
 
-// serve lets the upstreams answer all jobs but those of one, which keeps them.
+// serve lets all upstreams except one respond to n jobs, and returns the number of jobs that the other one got.
 func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went int) {
 	t.Helper()
 	for range n {
@@ -132,7 +131,7 @@ func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went i
 	return went
 }
 
-// One job that lasts says nothing, however many end elsewhere.
+// One long job makes no suspect, however many jobs end elsewhere.
 func TestOneLongJobMakesNoSuspect(t *testing.T) {
 	f := newFixture(t, "random", 5)
 	var others []string
@@ -146,7 +145,7 @@ func TestOneLongJobMakesNoSuspect(t *testing.T) {
 	assert.Empty(t, f.state(start, long.Address).Suspect)
 }
 
-// An upstream that tells no load is judged by the answers that it owes.
+// An upstream that does not report is judged by the responses that it owes.
 func TestOwedAnswersMakeASuspect(t *testing.T) {
 	f, now := newFixture(t, "random", 5), start
 	sick := upstreams(5)[1].Address
@@ -156,7 +155,7 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	assert.GreaterOrEqual(t, went, 2)
 	assert.Contains(t, f.state(now, sick).Suspect, fmt.Sprintf("none of its %d open jobs got a response, while", went))
 
-	// Upstreams that report must also fail to.
+	// An upstream that reports is suspect only if a poll fails, too.
 	f = newFixture(t, "random", 5)
 	for _, u := range upstreams(5) {
 		f.Report(now, u.Address, report(now, 0, 0))
@@ -173,7 +172,7 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	assert.Zero(t, f.serve(t, now, 100, sick))
 }
 
-// A job that ends without an answer is owed no longer.
+// No response is owed to a job that has ended.
 func TestWhatEndsIsNotOwed(t *testing.T) {
 	f, now := newFixture(t, "least-in-flight", 2), start
 	sick := upstreams(2)[0].Address
@@ -190,7 +189,7 @@ func TestWhatEndsIsNotOwed(t *testing.T) {
 	assert.Empty(t, f.state(now, sick).Suspect)
 }
 
-// Suspicion of more than half of the upstreams says more about us than about them.
+// Suspicion is ignored while more than half of the upstreams are suspect: the fault is more likely this sidecar's.
 func TestSuspicionOfMostIsIgnored(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 4), upstreams(4), start
 	for i, u := range us {
@@ -210,8 +209,7 @@ func TestSuspicionOfMostIsIgnored(t *testing.T) {
 	}
 }
 
-// A suspect is asked when the job may go nowhere else, but not because the others
-// have much to do: the job waits for those.
+// A suspect gets a job that has no other upstream, but not one that can wait for an upstream that is overloaded.
 func TestASuspectIsTheLastResort(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
 	sick := us[0].Address
@@ -241,7 +239,7 @@ func TestASuspectIsTheLastResort(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoneEligible)
 }
 
-// An upstream that cannot clear itself by a report gets one job after a while.
+// A suspect whose reports fail gets one job to try it after a while.
 func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
 	sick := us[0].Address
@@ -267,7 +265,7 @@ func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 	assert.Empty(t, f.state(now, sick).Suspect)
 }
 
-// An upstream that tells no load, and gets no job, is weighed when the others answer.
+// An upstream that does not report and gets no jobs becomes suspect when others respond.
 func TestAnswersElsewhereMakeASuspect(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 2), upstreams(2), start
 	sick, well := us[0].Address, us[1].Address
@@ -282,15 +280,14 @@ func TestAnswersElsewhereMakeASuspect(t *testing.T) {
 	assert.Contains(t, f.state(now, sick).Suspect, "none of its 2 open jobs got a response, while")
 }
 
-// open is a job that is answered at an instant.
+// open is a job whose response begins at an instant.
 type open struct {
 	answered time.Time
 	a        *Assignment
 }
 
-// Healthy upstreams that report nothing and have slow jobs, of minutes among such of
-// milliseconds, are hardly ever suspect. Lengths have a median of 0.26 s and a 99th
-// percentile of 168 s; they are the jobs' own, or their projects'.
+// Healthy upstreams that do not report and have long jobs among short ones are hardly ever suspect. The durations have a
+// median of 0.26 s and a 99th percentile of 168 s, and depend on the job or on its project.
 func TestSlowJobsMakeNoSuspect(t *testing.T) {
 	const jobs, median, spread = 10_000, 0.26, 2.78
 	for _, upstreams := range []int{3, 14} {

@@ -46,7 +46,7 @@ func TestWhatCannotBeIsUnknown(t *testing.T) {
 	}
 }
 
-// A load that is unknown leaves the one before until that is too old.
+// A report with an impossible load leaves the load of the last one, until that is too old.
 func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
@@ -93,7 +93,7 @@ func TestCoresBesideThoseOfTheOthers(t *testing.T) {
 	assert.Empty(t, s.Implausible)
 }
 
-// An upstream that says that it completes far more than others has no known pace.
+// The pace of an upstream that reports far more completed jobs than others counts as unknown.
 func TestPaceBesideThatOfTheOthers(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
 	for i := range 4 {
@@ -113,7 +113,7 @@ func TestPaceBesideThatOfTheOthers(t *testing.T) {
 	assert.Equal(t, "2.05e+03 jobs per second and core, far more than others", s.Implausible)
 }
 
-// absurdReport is anything that a report can hold.
+// absurdReport is a report with random figures, possible or not.
 func absurdReport(rng *rand.Rand, at time.Time) Report {
 	figure := func() float64 {
 		odd := []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e308, 1e9, 5e-324, 4000}
@@ -129,8 +129,8 @@ func absurdReport(rng *rand.Rand, at time.Time) Report {
 	}
 }
 
-// Whatever one upstream reports, the views of the others are what they would be if
-// it said nothing, and its own are numbers within bounds. The others are of a size.
+// Whatever one upstream reports, the views of the others are as if it reported nothing, and its own are within bounds. The
+// others have equal sizes.
 func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
@@ -176,7 +176,7 @@ func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
 	}
 }
 
-// claimed is a listing that names every project and says that there are so many.
+// claimed is a listing that contains every project and has that length.
 type claimed int
 
 func (claimed) Contains(uint64) bool { return true }
@@ -216,7 +216,7 @@ func TestListingsThatAreTooLong(t *testing.T) {
 	}
 }
 
-// Who fails jobs at once is not quick.
+// An upstream that fails jobs at once does not seem quick.
 func TestFailuresAreNoPace(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	for i := range 10 {
@@ -227,7 +227,7 @@ func TestFailuresAreNoPace(t *testing.T) {
 	assert.InDelta(t, 5, f.norms.service, 1e-9)
 }
 
-// Who is busy and completes nothing for two days is slow, and the wait there is a number still.
+// An upstream that is busy and completes nothing for two days is slow, and its wait stays finite.
 func TestAPaceFadesSoFar(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	for minute := range 48 * 60 {
