@@ -10,12 +10,13 @@ import (
 // eventDelay is the age of an event when pilotfish gets it.
 const eventDelay = 20 * time.Millisecond
 
-// tokenize is the time until pilotfish has a prompt's tokens, which it needs with events.
+// tokenize is the time until pilotfish has a prompt's tokens, which it needs with events. The library tokenizers takes 0.9 to
+// 1.4 us a token on English text, and JSON 0.1 us.
 func (r *rule) tokenize(j *job) time.Duration {
 	if r.costs != nil || !r.events {
 		return 0
 	}
-	return 5*time.Millisecond + time.Duration(j.Read)*3*time.Microsecond
+	return 5*time.Millisecond + time.Duration(j.Read)*2*time.Microsecond
 }
 
 // subscribe passes the events of a server's cache to a sidecar, as internal/report/events does: a block whose block before is
