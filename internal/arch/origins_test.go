@@ -12,10 +12,10 @@ import (
 )
 
 // rowsOfOrigins is how many rows each document's table had when it was complete.
-var rowsOfOrigins = map[string]int{"Thesis": 87, "Blog": 8, "OpenWhisk": 19, "Zhu": 12, "Turner": 20}
+var rowsOfOrigins = map[string]int{"Thesis": 87, "Blog": 8, "OpenWhisk": 19, "Zhu": 12, "Turner": 23}
 
 // missingOfOrigins is how many rows say "missing". It only goes down.
-const missingOfOrigins = 1
+const missingOfOrigins = 0
 
 // Each row of docs/origins.md names files that exist, and tests and commands that run.
 // No row is removed.

@@ -110,14 +110,14 @@ func families() []family {
 			"Estimated utilisation of the fleet: cores needed by the jobs of the last minute, divided by the fleet's cores. "+
 				"Above 1, the fleet is too small. Absent while unknown.",
 			func(now *Live, send send) {
-				if c := now.Capacity; c != nil {
+				if c := now.Capacity; c != nil && !c.NeverFull {
 					send(c.Full)
 				}
 			}),
 		gauge("pilotfish_fleet_upstreams_needed",
 			"Estimated number of upstreams that could serve the busiest minute of the last hour without overload. Absent while unknown.",
 			func(now *Live, send send) {
-				if c := now.Capacity; c != nil {
+				if c := now.Capacity; c != nil && !c.NeverFull {
 					send(float64(c.Needed))
 				}
 			}),

@@ -179,9 +179,10 @@ func TestTopWithoutATerminal(t *testing.T) {
 	now, err := json.Marshal(admin.Now{
 		InFlight: 4, Waiting: 1, NotReady: "shutting down", Shadow: "baseline",
 		View: quality.View{
-			Panic:    true,
-			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5, ForTarget: new(4), CostPerJob: new(0.25)},
-			Fleet:    quality.Status{Mode: quality.QueueGrows, Text: quality.QueueGrows.Text() + "; " + quality.Panic, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
+			Panic: true,
+			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5, ForTarget: new(4), CostPerJob: new(0.25),
+				ProjectCosts: []quality.ProjectCost{{Project: "a\x1b", Jobs: 3, Cost: 2}, {Jobs: 1, Cost: 0.5}, {Project: "c", Cost: 0.25}, {Project: "d", Cost: 0.2}, {Project: "e", Cost: 0.1}, {Rest: true, Cost: 0.4}}},
+			Fleet: quality.Status{Mode: quality.QueueGrows, Text: quality.QueueGrows.Text() + "; " + quality.Panic, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
 			Upstreams: []quality.Upstream{
 				row(pool.State{Upstream: pool.Upstream{Address: "z:1"}, Eligible: true, Jobs: 1}, quality.Steady, 0),
 				row(pool.State{Upstream: pool.Upstream{Address: "10.0.0.10:80"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Steady, 0),
@@ -210,6 +211,8 @@ func TestTopWithoutATerminal(t *testing.T) {
 first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
 45 % full, 120 % in the busiest minute; 5 upstreams would serve every job at
   once (+2), 4 would keep the target; a job costs 0.25
+cost in the last hour: a? 2 (3 jobs), no project 0.5 (1 jobs), c 0.25 (0 jobs),
+  d 0.2 (0 jobs), all others 0.5
 
 upstream                jobs  own    wait attempts/min failed  found  first byte
 c:1                        0    0       –            0      0      –     unknown

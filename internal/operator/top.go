@@ -129,6 +129,9 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 	if c := n.Capacity; c != nil {
 		advice := fmt.Sprintf("%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
 			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
+		if c.NeverFull {
+			advice = fmt.Sprintf("the upstreams process at least %s jobs at one time; they report no cores, and the queue has not grown", short(c.Cores))
+		}
 		if c.ForTarget != nil {
 			advice += fmt.Sprintf(", %d would keep the target", *c.ForTarget)
 		}
@@ -136,11 +139,32 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 			advice += fmt.Sprintf("; a job costs %s", short(*c.CostPerJob))
 		}
 		line("%s", advice)
+		if len(c.ProjectCosts) > 0 {
+			line("cost in the last hour: %s", costsOf(c.ProjectCosts))
+		}
 	}
 	if n.InFlight+n.Waiting+int(all.Jobs) == 0 && len(n.Upstreams) > 0 && n.Eligible() == len(n.Upstreams) {
 		line("healthy and idle: every upstream is eligible, and no job arrived in a minute")
 	}
 	fmt.Fprintln(out)
+}
+
+// costsOf lists the projects with the highest costs, and the sum of the others.
+func costsOf(list []quality.ProjectCost) string {
+	const most = 4
+	var all []string
+	others := 0.0
+	for i, c := range list {
+		if name := cmp.Or(cli.Plain(c.Project), "no project"); i < most && !c.Rest {
+			all = append(all, fmt.Sprintf("%s %s (%d jobs)", name, short(c.Cost), c.Jobs))
+			continue
+		}
+		others += c.Cost
+	}
+	if others > 0 {
+		all = append(all, "all others "+short(others))
+	}
+	return strings.Join(all, ", ")
 }
 
 // share formats part/all in percent, rounded down.

@@ -14,7 +14,8 @@ import (
 
 // Fleet is the size of the fleet.
 type Fleet struct {
-	// Upstreams is the number of upstreams, Cores the sum of their cores.
+	// Upstreams is the number of upstreams, Cores the sum of their cores. If no upstream reports its cores, Cores is the
+	// number of jobs that they can process at one time.
 	Upstreams int     `json:"upstreams"`
 	Cores     float64 `json:"cores"`
 }
@@ -34,18 +35,27 @@ type Advice struct {
 	FullBusiest float64 `json:"full_in_busiest_minute"`
 	// Needed is the number of upstreams with which the fleet would be steady in the busiest minute.
 	Needed int `json:"upstreams_needed"`
-	// ForTarget is the number of upstreams that would keep quality.target in the busiest minute; absent without a target.
+	// NeverFull is set if no upstream reports its cores, and the queue did not grow in the observed time. Then the fleet can do at least
+	// what is shown, and the upstreams needed are at most those that are shown.
+	NeverFull bool `json:"never_full,omitempty"`
+	// ForTarget is the number of upstreams that would keep quality.target in the busiest minute; absent without a target, and while
+	// the fleet was never full.
 	ForTarget *int `json:"upstreams_for_target,omitempty"`
 	// CostPerJob is the cost of the upstreams in the observed time, divided by the jobs; absent without
 	// quality.upstream_price.
 	CostPerJob *float64 `json:"cost_per_job,omitempty"`
 
+	// ProjectCosts is the cost of the projects with the most time at upstreams, and of the rest, by the jobs of this sidecar in
+	// the last 30 to 60 minutes; absent without quality.upstream_price.
+	ProjectCosts []ProjectCost `json:"project_costs,omitempty"`
+
 	busiest, jobs float64 // cores in the busiest minute, and jobs in all
+	costs         *costs  // nil without a machine
 }
 
-// Plan sets ForTarget and CostPerJob, if the settings ask for them.
+// Plan sets ForTarget, CostPerJob and ProjectCosts, if the settings ask for them.
 func (a *Advice) Plan(s Settings) {
-	if t := s.Target.WaitP95; t > 0 {
+	if t := s.Target.WaitP95; t > 0 && !a.NeverFull {
 		low := int(a.busiest*float64(a.Upstreams)/a.Cores) + 1 // with fewer, the queue grows
 		n := low + sort.Search(max(0, a.Needed-low), func(i int) bool {
 			return waitsLonger(float64(low+i)*a.Cores/float64(a.Upstreams), a.busiest, a.CoreSecondsPerJob, t.Seconds()) <= 0.05
@@ -55,6 +65,14 @@ func (a *Advice) Plan(s Settings) {
 	if s.UpstreamPrice > 0 {
 		cost := s.UpstreamPrice * float64(a.Upstreams) * a.CoveredSeconds / time.Hour.Seconds() / a.jobs
 		a.CostPerJob = &cost
+		if a.costs == nil {
+			return
+		}
+		list, all := a.costs.list()
+		for i := range list {
+			list[i].Cost = cost * float64(all.Jobs) * list[i].UpstreamSeconds / max(all.UpstreamSeconds, 1e-9)
+		}
+		a.ProjectCosts = list
 	}
 }
 
@@ -108,12 +126,57 @@ func sum(values []float64) (total float64) {
 
 // advice returns the advice for the load of the last hour; nil while unknown.
 func (m *Machine) advice(now time.Time, states []pool.State) *Advice {
-	var jobs, cores []float64
-	for _, p := range m.Points(now) {
-		jobs = append(jobs, p.rate/p.looks*step.Seconds())
-		cores = append(cores, p.cores/p.looks)
+	f, points := fleetOf(states), m.Points(now)
+	var a *Advice
+	if f.Cores == 0 {
+		a = adviceBySlots(f, points)
+	} else {
+		var jobs, cores []float64
+		for _, p := range points {
+			jobs = append(jobs, p.rate/p.looks*step.Seconds())
+			cores = append(cores, p.cores/p.looks)
+		}
+		a = Advise(f, step, jobs, cores)
 	}
-	return Advise(fleetOf(states), step, jobs, cores)
+	if a != nil {
+		a.costs = &m.costs
+	}
+	return a
+}
+
+// adviceBySlots returns the advice for upstreams that do not report their cores, such as servers of language models and query
+// engines, from this sidecar's own jobs. Each job at an upstream takes a slot, and slots count instead of cores.
+//
+// By Little's law, jobs at upstreams / jobs per second is the mean time of a job there. While the queue does not grow, that is
+// what a job needs. While it grows, all slots are taken: their number is the jobs completed per second times that time. If the queue
+// never grew, the upstreams have at least as many slots as were ever taken.
+func adviceBySlots(f Fleet, points []Point) *Advice {
+	taken, done := 0.0, 0.0
+	for _, p := range points {
+		if p.grew == 0 {
+			taken, done = taken+p.own/p.looks, done+p.done/p.looks
+		}
+	}
+	if !(done > 0) {
+		return nil
+	}
+	var jobs, slots []float64
+	most, full := 0.0, 0.0
+	for _, p := range points {
+		arrive := p.rate / p.looks
+		jobs, slots = append(jobs, arrive*step.Seconds()), append(slots, arrive*taken/done)
+		if most = max(most, slots[len(slots)-1]); p.grew > 0 {
+			full = max(full, p.done/p.looks*taken/done)
+		}
+	}
+	if f.Cores = full; full == 0 {
+		f.Cores = most
+	}
+	a := Advise(f, step, jobs, slots)
+	if a != nil && full == 0 {
+		a.NeverFull, a.Needed = true, min(a.Needed, a.Upstreams)
+	}
+	return a
 }
 
 // fleetOf counts the upstreams that get new jobs. One with an unknown number of cores counts
@@ -163,8 +226,8 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 	}
 	minute := m.fleet.tally(now)
 	bad, jobs := minute.bad()
-	if jobsPerSecond == 0 { // the upstreams do not report it: use this sidecar's jobs
-		jobsPerSecond = float64(minute.results[complete]) / time.Minute.Seconds()
+	if jobsPerSecond == 0 { // the upstreams do not report it
+		jobsPerSecond = m.completions(now)
 	}
 	more := 1.0
 	switch t := m.fleet.Trend; {
@@ -175,6 +238,12 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 		more = float64(jobs) / float64(jobs-bad)
 	}
 	return cores * more, jobsPerSecond * more
+}
+
+// completions returns how many of this sidecar's jobs are completed per second.
+func (m *Machine) completions(now time.Duration) float64 {
+	covered := min(now, time.Minute-step+now%step) // the present step has only begun
+	return float64(m.fleet.tally(now).results[complete]) / max(covered.Seconds(), 1)
 }
 
 // BacklogImbalance compares the longest backlog of an upstream that reports with the mean of all: the stalled joblets

@@ -2,6 +2,7 @@ package quality
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 )
 
 // steady adds seconds with the same number of arriving jobs, each with one core-second.
@@ -73,7 +75,7 @@ func TestFleetCountsUpstreamsThatTakeJobs(t *testing.T) {
 func TestDemand(t *testing.T) {
 	m := New(start)
 	demand := func(states ...pool.State) []float64 {
-		cores, jobs := m.demand(0, states)
+		cores, jobs := m.demand(step, states)
 		return []float64{cores, jobs}
 	}
 	draining, drained := cores(8, 8, 8), cores(8, 8, 8)
@@ -84,7 +86,7 @@ func TestDemand(t *testing.T) {
 	for range 600 {
 		m.fleet.observe(0, complete, 0)
 	}
-	assert.Equal(t, []float64{3, 10}, demand(cores(8, 3, 0)), "the upstreams do not report jobs: these are the sidecar's own")
+	assert.Equal(t, []float64{3, 60}, demand(cores(8, 3, 0)), "the upstreams do not report jobs: these are the sidecar's own")
 	for range 600 {
 		m.fleet.observe(0, absent, 0)
 	}
@@ -161,4 +163,57 @@ func TestBacklogImbalance(t *testing.T) {
 		assert.Equal(t, c.want >= 0, ok, c.stalled)
 		assert.InDelta(t, max(0, c.want), got, 1e-9, c.stalled)
 	}
+}
+
+// queued are the jobs that come at these times to a fleet with so many slots, first come, first served. Each takes a slot for so long.
+func queued(arrivals []float64, slots int, takes float64) (jobs []record.Job) {
+	free := make([]float64, slots)
+	for _, at := range arrivals {
+		slices.Sort(free)
+		free[0] = max(free[0], at) + takes
+		jobs = append(jobs, timed{arrived: at, firstByte: free[0] - at, lastByte: free[0] - at}.job())
+	}
+	return jobs
+}
+
+// Upstreams that report no cores: four with two or four slots each, ten minutes at half of what they can do, and then two at 1.5 times that.
+func TestCapacityWithoutCores(t *testing.T) {
+	const takes, upstreams = 4.0, 4
+	states := make([]pool.State, upstreams)
+	for _, slots := range []int{8, 16} {
+		can, m := float64(slots)/takes, New(start)
+		var arrivals []float64
+		at := 0.0
+		for ; at < 600; at += 2 / can {
+			arrivals = append(arrivals, at)
+		}
+		steadily := queued(arrivals, slots, takes)
+		for ; at < 720; at += 1 / can / 1.5 {
+			arrivals = append(arrivals, at)
+		}
+		play(m, steadily)
+		a := m.View(since(605), states).Capacity
+		require.NotNil(t, a)
+		assert.True(t, a.NeverFull, "nobody knows what they could do")
+		assert.InEpsilon(t, float64(slots)/2, a.Cores, 0.1, "at least the slots that were taken")
+		assert.InEpsilon(t, takes, a.CoreSecondsPerJob, 0.1)
+		assert.Equal(t, upstreams, a.Needed, "no more are needed")
+		assert.InDelta(t, 1, a.FullBusiest, 0.1)
+		a.Plan(Settings{Target: Target{WaitP95: time.Second}, UpstreamPrice: 3})
+		assert.Nil(t, a.ForTarget, "that depends on what is not known")
+		assert.InEpsilon(t, 3.0*upstreams/3600/(can/2), *a.CostPerJob, 0.1)
+
+		m = New(start)
+		changes := play(m, queued(arrivals, slots, takes))
+		require.Contains(t, modes(changes), QueueGrows)
+		a = m.View(since(725), states).Capacity
+		require.NotNil(t, a)
+		assert.False(t, a.NeverFull)
+		assert.InEpsilon(t, float64(slots), a.Cores, 0.15, "what they completed while the queue grew")
+		assert.InEpsilon(t, can, a.JobsPerSecond, 0.15)
+		assert.InDelta(t, 1.5, a.FullBusiest, 0.3)
+		demand := 1.5 * float64(slots)
+		assert.InEpsilon(t, (demand+room*math.Sqrt(demand))*upstreams/float64(slots), float64(a.Needed), 0.25)
+	}
+	assert.Nil(t, New(start).View(since(60), states).Capacity, "no job was seen")
 }

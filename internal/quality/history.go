@@ -99,7 +99,10 @@ type Point struct {
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`
 
-	looks, cores, rate float64 // number of calls of look, and the sums of needed cores and jobs per second
+	// The number of calls of look, and the sums of needed cores and jobs per second.
+	looks, cores, rate float64
+	// The sums of this sidecar's jobs at upstreams, and of its complete jobs per second; and the calls while the queue grew.
+	own, done, grew float64
 }
 
 // look records a moment. The first call in a step completes the step before.
@@ -117,6 +120,10 @@ func (m *Machine) look(now time.Duration, o *Moment) {
 	}
 	cores, rate := m.demand(now, o.Upstreams)
 	p.looks, p.cores, p.rate = p.looks+1, p.cores+cores, p.rate+rate
+	p.own, p.done = p.own+float64(o.InFlight), p.done+m.completions(now)
+	if m.fleet.Mode == QueueGrows {
+		p.grew++
+	}
 	p.InFlight, p.Waiting = o.InFlight, o.Waiting
 }
 

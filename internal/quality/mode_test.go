@@ -73,7 +73,13 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 				m.Ended(e.at, Default(), e.job)
 			}
 		}
-		changes = append(changes, m.Advance(now, Moment{})...)
+		inFlight := 0
+		for i := range jobs {
+			if !jobs[i].Arrived.After(now) && jobs[i].Ended().After(now) {
+				inFlight++
+			}
+		}
+		changes = append(changes, m.Advance(now, Moment{InFlight: inFlight})...)
 		for len(at) < len(changes) {
 			at = append(at, now)
 		}

@@ -25,7 +25,8 @@ type Settings struct {
 	Count500 bool `yaml:"count_500"`
 	// Target is the longest acceptable wait. The admin port and a metric report how many upstreams would keep it.
 	Target Target `yaml:"target"`
-	// UpstreamPrice is the price of an upstream per hour, in any currency. The admin port then reports the cost of a job.
+	// UpstreamPrice is the price of an upstream per hour, in any currency. The admin port then reports the cost of a job,
+	// and of each project.
 	// 0 is unknown.
 	UpstreamPrice float64 `yaml:"upstream_price"`
 }
@@ -51,6 +52,7 @@ type Machine struct {
 	hour      ring[period]
 	fleet     *scope
 	upstreams map[string]*scope // by address
+	costs     costs
 }
 
 // Each second, the mode of a part of the upstreams is updated: a turns-th of them, but at most mostJudged. Ending jobs
@@ -87,6 +89,7 @@ func (m *Machine) Ended(now time.Time, s Settings, j *record.Job) {
 		return
 	}
 	m.hour.at(at).jobs[j.Facts.Priority].add(j, r)
+	m.costs.add(at, j)
 	m.fleet.observe(at, r, uint8(j.Outcome))
 	for i := range j.Attempts {
 		there, known := m.upstreams[j.Attempts[i].Upstream]

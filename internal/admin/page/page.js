@@ -47,7 +47,7 @@ function tiles(now) {
     ["lost", number(lost), lost ? "bad" : "", "in a minute", "Jobs with a response in part or none"],
     ["limited", number(all.limited), all.limited ? "warn" : "", "in a minute", "Jobs refused with 429 because their project was at its limit"],
     ["upstreams eligible", `${eligible} of ${now.upstreams.length}`, eligible < now.upstreams.length ? "bad" : "", eligible < now.upstreams.length ? `${now.upstreams.length - eligible} not` : "all", "Upstreams that may get jobs now"],
-    ["fleet full", c ? Math.round(100 * c.full) + " %" : "–", c?.full > 1 ? "bad" : "", c ? `busiest minute ${Math.round(100 * c.full_in_busiest_minute)} %` : "not known", "Cores that jobs needed in the last minute, over those that there are"],
+    ["fleet full", c && !c.never_full ? Math.round(100 * c.full) + " %" : "–", c?.full > 1 ? "bad" : "", c && !c.never_full ? `busiest minute ${Math.round(100 * c.full_in_busiest_minute)} %` : "not known", "Cores that jobs needed in the last minute, over those that there are"],
   ];
   const box = $("#tiles");
   list.forEach(([title, text, cls, note, hint], i) => {
@@ -75,13 +75,21 @@ function windows(now) {
   fill($("#windows"), windowColumns, rows);
 }
 
+// costs lists what the projects with the highest costs cost in the last hour.
+function costs(list) {
+  const named = list.filter((c) => !c.rest).slice(0, 4);
+  const others = list.filter((c) => !named.includes(c)).reduce((sum, c) => sum + c.cost, 0);
+  const all = named.map((c) => `${c.project || "no project"} ${number(c.cost)} (${number(c.jobs)} jobs)`).concat(others ? [`all others ${number(others)}`] : []);
+  return all.length ? ` In the last hour: ${all.join(", ")}.` : "";
+}
+
 // capacity says how full the fleet is, and how many upstreams it needs.
 function capacity(now) {
   const c = now.capacity;
   const idle = now.in_flight + now.waiting + now.fleet.windows[0].all.jobs === 0 && now.upstreams.length && now.upstreams.every((u) => u.eligible);
-  const extra = (c?.upstreams_for_target ? ` ${number(c.upstreams_for_target)} would keep the target.` : "") + (c?.cost_per_job ? ` A job costs ${number(c.cost_per_job)}.` : "");
+  const extra = (c?.upstreams_for_target ? ` ${number(c.upstreams_for_target)} would keep the target.` : "") + (c?.cost_per_job ? ` A job costs ${number(c.cost_per_job)}.${costs(c.project_costs ?? [])}` : "");
   const prefix = idle ? "The fleet is healthy and idle: every upstream is eligible, and no job ended in the last minute. " : "";
-  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen, or no upstream reports its cores.") : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
+  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen.") : c.never_full ? `The ${c.upstreams} upstreams process at least ${number(c.cores)} jobs at one time, and ${number(c.jobs_per_second)} each second. How many more is unknown: they report no cores, and the queue has not grown.` + extra : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
     `They were ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}. ` +
     `${number(c.upstreams_needed)} would serve every job of that minute at once.` + extra));
 }
