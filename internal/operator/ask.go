@@ -45,6 +45,7 @@ func (c *Explain) Run(s cli.Console) error {
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "cost\twait\tfetch\tplacement\tstop\tjobs\tcache\tfound\tupstream\t\n")
 	shadow := ""
+	var probed []string
 	for _, r := range pick.Ranking {
 		cost := "–\t–\t–\t–\t–"
 		if c := r.Cost; c != nil {
@@ -53,6 +54,9 @@ func (c *Explain) Run(s cli.Console) error {
 		if r.Shadow {
 			shadow = r.Address
 		}
+		if r.Probe {
+			probed = append(probed, cli.Plain(r.Address))
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.0f %%\t%s\t\n", cost, short(r.Jobs), cli.Plain(r.Cache), 100*r.Found, cli.Plain(r.Address))
 	}
 	if err := w.Flush(); err != nil {
@@ -60,6 +64,9 @@ func (c *Explain) Run(s cli.Console) error {
 	}
 	fmt.Fprintln(s.Out, "\nCosts are in seconds; docs/policies.md explains them. The pick has the lowest cost,"+
 		"\nor is drawn at random from the upstreams with the data and almost the same cost.")
+	if len(probed) > 0 {
+		fmt.Fprintf(s.Out, "Before a job is sent, these are probed for their load, which can change the pick: %s.\n", strings.Join(probed, ", "))
+	}
 	if shadow != "" {
 		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", cli.Plain(shadow))
 	}

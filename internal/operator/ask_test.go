@@ -106,8 +106,8 @@ func TestExplainABody(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	code, out, problems := ask(t, map[string]string{"/api/pick?priority=high&project=a%26b": `{"project":"a&b","priority":"high","upstream":"b:1","ranking":[
-		{"address":"b:1","cache":"cached","found":1,"jobs":3,"expected_seconds":2.5,"expected_by":"length_key","cost":{"total":0.25,"wait":0.25}},
-		{"address":"a:1","cache":"none","jobs":0,"cost":{"total":2.12345,"fetch":2,"placement":0.12345}},
+		{"address":"b:1","cache":"cached","found":1,"jobs":3,"probe":true,"expected_seconds":2.5,"expected_by":"length_key","cost":{"total":0.25,"wait":0.25}},
+		{"address":"a:1","cache":"none","jobs":0,"probe":true,"cost":{"total":2.12345,"fetch":2,"placement":0.12345}},
 		{"address":"c\u001b[2J:1","cache":"none","jobs":1,"shadow":true}]}`,
 		"/api/upstreams": `{"upstreams":[{"address":"b:1"},{"address":"d:1","why":"suspect: it owes 3 answers"},{"address":"e:1","why":"breaker open"}]}`,
 	}, "explain", "--project", "a&b", "--priority", "high")
@@ -122,6 +122,7 @@ it will probably hold a core for 2.5 s; learned from: length_key
 
 Costs are in seconds; docs/policies.md explains them. The pick has the lowest cost,
 or is drawn at random from the upstreams with the data and almost the same cost.
+Before a job is sent, these are probed for their load, which can change the pick: b:1, a:1.
 The shadow policy would take c?[2J:1.
 left out: d:1: suspect: it owes 3 answers
 left out: e:1: breaker open
