@@ -1,5 +1,5 @@
 """A server with pilotfish's metrics, listing and load hints: python3 upstream.py PORT"""
-import collections, http.server, json, os, signal, sys, threading, time
+import collections, http.server, json, os, signal, sys, threading, time, urllib.parse
 
 count = collections.Counter(cores=os.cpu_count(), stalled_joblets=0, jobs_running=0, jobs_completed_total=0)
 changed, draining, cached, turns = threading.Condition(), threading.Event(), {}, []
@@ -25,6 +25,11 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def do_GET(self):
+        path, _, project = self.path.partition("?project=")
+        if path == "/v1/load":  # a sidecar asks before it sends a job of this project
+            here = urllib.parse.unquote_plus(project) in map(str, list(cached))
+            load = f"running={count['jobs_running']}, stalled={count['stalled_joblets']}, busy={count['jobs_running']}"
+            return self.answer(200, X_Load=f"{load}, cached={here:d}")
         metrics = "".join(f"ruleserver_{name} {value}\n" for name, value in count.items())
         listing = json.dumps({"projects": [{"id": p, "bytes": len(cached[p])} for p in list(cached)]})
         text = {"/metrics": metrics, "/v1/cache/projects": listing}.get(self.path, "")

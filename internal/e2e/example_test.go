@@ -60,6 +60,14 @@ func TestClientsExampleUpstream(t *testing.T) {
 	assert.Equal(t, []string{holder.address, "cached"}, []string{again.Get("Pilotfish-Upstream"), again.Get("Pilotfish-Cache")})
 	assert.Contains(t, again.Get("X-Load"), "cached=1")
 
+	probe := func(u *exampleUpstream) string {
+		res, err := http.Get("http://" + u.address + "/v1/load?project=1")
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		return res.Header.Get("X-Load")
+	}
+	assert.Equal(t, []string{"running=0, stalled=0, busy=0, cached=1", "running=0, stalled=0, busy=0, cached=0"}, []string{probe(holder), probe(other)})
+
 	// A notice: new jobs go elsewhere.
 	discover(holder)
 	s.until(t, "the notice is read", func(by map[string]pool.State) bool { return by[holder.address].Why == "draining" })

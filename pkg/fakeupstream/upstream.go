@@ -144,7 +144,7 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 		u.rules.ServeHTTP(w, r)
 	case r.URL.Path == "/metrics" && u.options.Metrics != nil:
 		u.reports.serve(w, r, u.options.Metrics)
-	case r.URL.Path == "/metrics" || r.URL.Path == "/v1/cache/projects":
+	case r.URL.Path == "/metrics" || r.URL.Path == "/v1/cache/projects" || r.URL.Path == "/v1/load":
 		u.reports.serve(w, r, u.rules)
 	case u.options.Handler != nil:
 		defer u.add(Job{Path: r.URL.Path, Header: r.Header.Clone()})()
@@ -203,7 +203,7 @@ func (u *Upstream) Refuse(refuse bool) error {
 // replaces the one before. Reports and health checks do not meet it.
 func (u *Upstream) SetFault(f Fault) { u.faults.set(f) }
 
-// SetReportFault makes requests for metrics and for the cache listing meet a
+// SetReportFault makes requests for metrics, for the cache listing and for the load (probes) meet a
 // fault.
 func (u *Upstream) SetReportFault(f Fault) { u.reports.set(f) }
 
