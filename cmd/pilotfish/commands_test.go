@@ -78,7 +78,7 @@ func TestHelpOfServeNamesDefaults(t *testing.T) {
 	assert.Contains(t, help, "\n  serve      Run the sidecar.\n")
 }
 
-func TestServeBlamesFlags(t *testing.T) {
+func TestFaultsOfFlagsOfServe(t *testing.T) {
 	code, _, stderr := runOn("serve", "--upstream", "nowhere", "--upstream", "127.0.0.1:9001", "--listen", "x")
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "pilotfish: --listen: \"x\" is not host:port\npilotfish: --upstream: \"nowhere\" is not host:port\n", stderr)

@@ -36,7 +36,7 @@ import (
 
 // A limit that works is no failure, nor is a status of 500 that is a result like any other, nor a prefetch: such jobs would push
 // those that failed out of the list.
-func TestWhatIsNoFailure(t *testing.T) {
+func TestNotCountedAsFailures(t *testing.T) {
 	s := newServed(zap.NewNop())
 	for _, why := range []intake.Shedding{intake.ProjectLimit, intake.QueueFull} {
 		r := &record.Job{Arrived: time.Now(), Outcome: intake.Shed, Shedding: why}

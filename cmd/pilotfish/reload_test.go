@@ -95,7 +95,7 @@ func TestReloadBeforeTheStart(t *testing.T) {
 }
 
 // A key needs a restart if its value differs from the running one, not from the previous file's.
-func TestChangesThatWaitForARestart(t *testing.T) {
+func TestChangesThatNeedARestart(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, logs := logged(t, &cfg)
 	changed := cfg
@@ -119,7 +119,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 }
 
 // What used to wait for a restart: the queue, the breakers, and what the admin port allows.
-func TestReloadOfWhatUsedToWait(t *testing.T) {
+func TestReloadOfQueueBreakerAndAdminWrite(t *testing.T) {
 	first, second := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
 	cfg, path := fileConfig(t, first.Address())
 	require.NoError(t, os.WriteFile(path, []byte(first.Address()+"\n"+second.Address()+"\n"), 0o600))

@@ -153,7 +153,7 @@ func TestSlowRequests(t *testing.T) {
 }
 
 // What cannot be shown is an error, not an empty page that looks well.
-func TestANumberThatJSONLacks(t *testing.T) {
+func TestNumbersWithoutJSON(t *testing.T) {
 	cfg := config()
 	cfg.Points = func() []quality.Point { return []quality.Point{{Jobs: math.Inf(1)}} }
 	w := serve(t, cfg, http.MethodGet, "/api/history")

@@ -111,7 +111,7 @@ func TestRunServesWhenOnlyTimePasses(t *testing.T) {
 	})
 }
 
-func TestWaitingEnds(t *testing.T) {
+func TestEndsOfAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var queued, left atomic.Int32
 		var waited atomic.Int64
@@ -221,7 +221,7 @@ func TestConservationUnderConcurrency(t *testing.T) {
 }
 
 // An upstream that owes answers for longer than is usual is asked for a report.
-func TestWhoOwesAnswersIsAsked(t *testing.T) {
+func TestOverdueResponsesCauseAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
 		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{Ask: func(address string) { asked = append(asked, address) }})
@@ -241,7 +241,7 @@ func TestWhoOwesAnswersIsAsked(t *testing.T) {
 }
 
 // What panics below the mutex leaves it to others.
-func TestAPanicStopsNobodyElse(t *testing.T) {
+func TestPanicReleasesTheMutex(t *testing.T) {
 	b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 	load(b, 0, 1000)
 	for _, bug := range []func(){

@@ -21,7 +21,7 @@ import (
 
 // What a lease is told reaches the pool and the dispatcher, and what the pool tells the
 // hooks.
-func TestALeaseTellsThePool(t *testing.T) {
+func TestLeaseUpdatesThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answered, members []string
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{
@@ -66,7 +66,7 @@ func TestALeaseTellsThePool(t *testing.T) {
 }
 
 // What is shown of the jobs at upstreams, and what a job says of an upstream.
-func TestWhatIsShown(t *testing.T) {
+func TestOpenJobsAndProjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 		var last *balancer.Lease
@@ -109,7 +109,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 }
 
 // A response may begin a moment after its job was withdrawn. Its new place is free again.
-func TestAWithdrawalThatCameTooLate(t *testing.T) {
+func TestWithdrawalAfterTheResponseStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{})
 		load(b, 0, 0)

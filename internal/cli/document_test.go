@@ -166,7 +166,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	assert.Equal(t, maxMisfits, strings.Count(err.Error(), "expected text, found a section"))
 }
 
-func TestAMisfitIsToldOnce(t *testing.T) {
+func TestWrongTypeIsReportedOnce(t *testing.T) {
 	var f file // the default of wait, 0, is refused by the check
 	_, err := NewDocument("F", []byte("wait: soon")).Decode(&f, f.check)
 	assert.EqualError(t, err, `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "soon"`)
@@ -179,7 +179,7 @@ func TestWarningsAreNoFaults(t *testing.T) {
 	assert.EqualError(t, warnings[0], "F:1:11: warning: attempts: 11 is many")
 }
 
-func TestFlagsAreBlamed(t *testing.T) {
+func TestFaultsNameTheirFlags(t *testing.T) {
 	d := NewDocument("F", []byte("attempts: 1"))
 	d.Flags = map[string]string{"wait": "--wait"}
 	var f file

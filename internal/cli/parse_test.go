@@ -47,7 +47,7 @@ type terms struct {
 
 func (s *sellCommand) Run(Console) error { s.sold++; return nil }
 
-func TestACommandLineThatMakesNoSense(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args []string

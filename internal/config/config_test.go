@@ -19,7 +19,7 @@ import (
 
 // Each file in testdata/bad gives exactly the errors in its .error file; each file in testdata/unwise is valid and gives exactly these warnings.
 // FILE is its name, and KINDS are the kinds of sources. Those in testdata/good are neither.
-func TestFaultsAndWarningsAreTold(t *testing.T) {
+func TestFaultsAndWarnings(t *testing.T) {
 	for folder, least := range map[string]int{"bad": 21, "unwise": 5, "good": 1} {
 		files, err := filepath.Glob("testdata/" + folder + "/*.yaml")
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestTheReadmeShowsDefaults(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-func TestOverlayComesBeforeTheCheck(t *testing.T) {
+func TestFlagsApplyBeforeTheCheck(t *testing.T) {
 	_, _, err := Load("testdata/bad/no-discovery.yaml", Flag{"--upstream", "discovery", true, func(c *Config) { c.Discovery.Static = []string{"127.0.0.1:1"} }})
 	assert.NoError(t, err)
 }

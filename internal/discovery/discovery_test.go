@@ -55,7 +55,7 @@ func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 }
 
 // What is wrong is told in words, once and then on change. That nothing is wrong is told when a list is accepted in full.
-func TestTroubleIsToldOnceInWords(t *testing.T) {
+func TestTroubleIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var told []string
 		reset := scripted{err: "read tcp 127.0.0.1:%d->127.0.0.1:8500: connection reset by peer"}
@@ -120,7 +120,7 @@ func TestTheReceiverOwnsTheSet(t *testing.T) {
 }
 
 // An upstream to which a connection has ended at the sidecar itself leaves the set, whatever its address says.
-func TestAnUpstreamThatLeadsHere(t *testing.T) {
+func TestUpstreamThatIsTheSidecarLeavesTheSet(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a me"), list("11", "a b me").late(time.Minute), list("11", "a b me").quiet()}}
 		d := consulOf(t, a, nil)

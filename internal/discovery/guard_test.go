@@ -295,7 +295,7 @@ func TestArrangeForgetsTheOrder(t *testing.T) {
 	}
 }
 
-func TestSameSeesEveryFact(t *testing.T) {
+func TestSameComparesEveryField(t *testing.T) {
 	base := pool.Upstream{Address: "a:1", Weight: 1, Cores: 2, StartedAt: epoch, StopsAt: epoch}
 	for _, change := range []func(*pool.Upstream){
 		func(u *pool.Upstream) { u.Address = "b:1" },

@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-func TestSettingsRefuseNonsense(t *testing.T) {
+func TestSettingsRefuseInvalidValues(t *testing.T) {
 	one := "discovery: exactly one of " + Kinds() + " must say where the upstreams are, not "
 	for _, c := range []struct {
 		settings Settings
@@ -95,7 +95,7 @@ func TestOwnAddresses(t *testing.T) {
 	}
 }
 
-func TestThisMachine(t *testing.T) {
+func TestNamesAndAddressesOfTheMachine(t *testing.T) {
 	names, hosts, err := thisMachine()
 	require.NoError(t, err)
 	assert.NotEmpty(t, names)

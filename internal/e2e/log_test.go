@@ -62,7 +62,7 @@ func (s *sidecar) submit(jobs int) {
 const manyLines = 4000
 
 // Lines that cannot be written are lost. Jobs are answered, and SIGTERM ends the process.
-func TestALogThatCannotBeWritten(t *testing.T) {
+func TestUnwritableLog(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) *os.File{
 		"a pipe that nobody reads": func(t *testing.T) *os.File {

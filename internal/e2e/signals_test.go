@@ -88,7 +88,7 @@ func TestASecondSIGTERMEndsNow(t *testing.T) {
 	assert.Error(t, err, "the answer was cut, and must not look whole")
 }
 
-func TestGraceCutsWhatIsLeft(t *testing.T) {
+func TestGraceTimeAbortsJobs(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("shutdown: {grace: 100ms}\n"), 0o600))

@@ -52,7 +52,7 @@ func TestTemporaryFilesOfAKilledProcessAreRemoved(t *testing.T) {
 	assert.Equal(t, []string{"other.1" + temporary, "state", "state.2" + temporary, "state.d" + temporary + ".yaml"}, left)
 }
 
-func TestWhatIsNotRead(t *testing.T) {
+func TestReadRefuses(t *testing.T) {
 	folder := t.TempDir()
 	_, err := Read(folder, 1)
 	assert.EqualError(t, err, folder+" is not a regular file")
@@ -78,7 +78,7 @@ func TestWhatIsNotRead(t *testing.T) {
 }
 
 // A file counts as changed when it is another, longer, or written later.
-func TestWhatCountsAsAChange(t *testing.T) {
+func TestFileChanges(t *testing.T) {
 	folder := t.TempDir()
 	then := time.Unix(1_800_000_000, 0)
 	file := func(name, text string, at time.Time) os.FileInfo {

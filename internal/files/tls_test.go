@@ -187,7 +187,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	assert.NoError(t, c.changes[2])
 }
 
-func TestWhoTheServerMustBe(t *testing.T) {
+func TestServerVerification(t *testing.T) {
 	ca := newAuthority(t)
 	address := serve(t, ca, ca)
 	c := newClient(t, ca, "pilotfish")

@@ -83,7 +83,7 @@ func (x *desk) settled(t *testing.T) {
 }
 
 // A job is accepted with its facts, and counted for another project if a limit's key says so.
-func TestWhatAJobIsTakenInWith(t *testing.T) {
+func TestAcceptedRequest(t *testing.T) {
 	b := newDesk(t, 1).open(t)
 	f := &b.Record.Facts
 	want := dispatch.Request{

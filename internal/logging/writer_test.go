@@ -81,7 +81,7 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 
 // Nobody waits for a log that is blocked. Its lines are written in order when the reader goes on, and a note replaces
 // the lost lines.
-func TestABlockedLogLosesLines(t *testing.T) {
+func TestBlockedLogDropsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		to := writes{fail: func(p []byte) (int, error) {

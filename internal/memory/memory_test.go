@@ -39,7 +39,7 @@ func restored(t *testing.T) {
 }
 
 // The ballast has small heaps collected less often.
-func TestTheCollectorsAim(t *testing.T) {
+func TestBallastDelaysCollections(t *testing.T) {
 	restored(t)
 	t.Setenv("GOGC", "")
 	m := New()
@@ -84,7 +84,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	assert.Less(t, m.taken(), before-250*mib)
 }
 
-func TestTheLimitOfTheSystem(t *testing.T) {
+func TestSystemLimit(t *testing.T) {
 	const (
 		meminfo = "MemTotal:        2097152 kB\nMemFree:          100 kB\n"
 		none    = "9223372036854771712\n"

@@ -69,7 +69,7 @@ func TestEndedJobs(t *testing.T) {
 	}
 }
 
-func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
+func TestOutcomesOfJobsAndAttemptsAgree(t *testing.T) {
 	for o, attempt := range map[intake.Outcome]pool.Outcome{
 		intake.Answered:  pool.Answered,
 		intake.Failed:    pool.Failed,

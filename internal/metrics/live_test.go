@@ -59,7 +59,7 @@ func everything(time.Time) Live {
 	}
 }
 
-func TestAScrapeReadsLiveState(t *testing.T) {
+func TestScrapeReadsLiveState(t *testing.T) {
 	m := newMetrics()
 	assert.Empty(t, lived(t, m), "without a source")
 
@@ -176,7 +176,7 @@ func TestASummaryHasWhatAlertsNeed(t *testing.T) {
 	assert.NotContains(t, of("b:1"), `upstream_attempts_total{outcome="refused",`)
 }
 
-func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
+func TestScrapePassesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics()
 		var asked []time.Time
@@ -192,7 +192,7 @@ func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatIsNotTextFailsTheScrapeNotTheProcess(t *testing.T) {
+func TestInvalidAddressFailsTheScrape(t *testing.T) {
 	m := newMetrics()
 	m.SetSource(func(time.Time) Live {
 		return Live{View: quality.View{Upstreams: []quality.Upstream{rowOf("\xff:80"), rowOf("u:1")}}}

@@ -58,7 +58,7 @@ func changes(t *testing.T, m *Metrics, events func()) map[string]float64 {
 	return changed
 }
 
-func TestAtTheStart(t *testing.T) {
+func TestSeriesAtStart(t *testing.T) {
 	all := series(t, newMetrics().registry)
 	for name, want := range map[string]float64{
 		fmt.Sprintf("pilotfish_build_info{commit=\"abc\",goversion=%q,version=\"1.2.3\"}", runtime.Version()): 1,

@@ -77,7 +77,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 }
 
 // What a server replies instead of the response is shown in part, and cannot steer the terminal.
-func TestAnErrorIsShownPlain(t *testing.T) {
+func TestErrorsHaveNoControlCharacters(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_ = json.NewEncoder(w).Encode(map[string]string{"error": "\x1b[2J" + strings.Repeat("x", 100_000)})
@@ -278,7 +278,7 @@ func TestProbe(t *testing.T) {
 }
 
 // What a sidecar says that is not what was wanted is shown, and steers no terminal.
-func TestProbeTellsWhy(t *testing.T) {
+func TestProbePrintsTheReason(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no upstreams are known \x1b[2Jyet", http.StatusServiceUnavailable)
 	}))

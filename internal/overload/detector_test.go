@@ -26,9 +26,9 @@ func admitted(level Level, priority selection.Priority) float64 {
 	return n / 1000
 }
 
-// TestLevelRefusesLowFirst: down to a half only low jobs are refused, and in
+// TestLevelRefusesLowJobsFirst: down to a half only low jobs are refused, and in
 // proportion; below it high ones too.
-func TestLevelRefusesLowFirst(t *testing.T) {
+func TestLevelRefusesLowJobsFirst(t *testing.T) {
 	for _, c := range []struct {
 		level     Level
 		high, low float64
@@ -86,8 +86,8 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestDagorTakesTheWaitWhereReported, and the stalled joblets when it must.
-func TestDagorTakesTheWaitWhereReported(t *testing.T) {
+// TestDagorUsesReportedWaits, and the stalled joblets when it must.
+func TestDagorUsesReportedWaits(t *testing.T) {
 	for _, c := range []struct {
 		sample Sample
 		want   Level

@@ -17,7 +17,7 @@ import (
 
 // A socket that a process left behind makes room. One that is served does so
 // only for a process that takes over.
-func TestASocketInTheFileSystem(t *testing.T) {
+func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mesh.sock")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestASocketInTheFileSystem(t *testing.T) {
 const patience = 20 * time.Second
 
 // Who leaves a shared port leaves all new connections to the process that came next.
-func TestASharedPortIsLeftToTheNext(t *testing.T) {
+func TestSharedPortPassesToTheNextProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports can be shared on Linux only; CI runs there")
 	}
@@ -89,7 +89,7 @@ func TestASharedPortIsLeftToTheNext(t *testing.T) {
 	}
 }
 
-func TestAPortThatAnotherProgramHas(t *testing.T) {
+func TestOccupiedPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

@@ -43,7 +43,7 @@ func TestAdvice(t *testing.T) {
 	assert.Equal(t, []float64{0.25, 1.5}, []float64{a.Full, a.FullBusiest}, "the busiest minute is over")
 }
 
-func TestTooLittleToAdvise(t *testing.T) {
+func TestAdviceNeedsJobsAndCores(t *testing.T) {
 	full := []float64{1}
 	for _, c := range []struct {
 		load  []float64

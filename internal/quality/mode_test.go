@@ -231,12 +231,12 @@ func queue(servers int, load float64, rng *rand.Rand) []record.Job {
 	return jobs
 }
 
-func TestAQueueThatCopesIsFlat(t *testing.T) {
+func TestStableQueueIsSteady(t *testing.T) {
 	assert.Equal(t, []Mode{Steady}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
 }
 
 // A tenth more than the servers can do: growing, and it stays so.
-func TestAQueueThatDoesNotCopeGrows(t *testing.T) {
+func TestOverloadedQueueGrows(t *testing.T) {
 	m := New(start)
 	changes, at := playAt(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
 	require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
@@ -267,7 +267,7 @@ func follow(every, base, slope float64, order ...int) (t trend) {
 }
 
 // The thresholds of a rise, at both sides of their values in the comments.
-func TestWhatIsARise(t *testing.T) {
+func TestThresholdsOfARise(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobs               int
 		every, base, slope float64
@@ -296,7 +296,7 @@ func TestWhatIsARise(t *testing.T) {
 	}
 }
 
-func TestWhenARiseIsOver(t *testing.T) {
+func TestEndOfARise(t *testing.T) {
 	level := func(level float64) trend { return follow(1, level, 0, make([]int, 8)...) }
 	for name, c := range map[string]struct {
 		follow trend
@@ -331,7 +331,7 @@ func TestWhenARiseIsOver(t *testing.T) {
 }
 
 // Losses begin with one job in a hundred, and are over after eight whole jobs and ten seconds.
-func TestWhenJobsAreLost(t *testing.T) {
+func TestThresholdsOfLostJobs(t *testing.T) {
 	for whole, want := range map[int]Mode{297: JobsFail, 298: Unknown} {
 		s := newScope(start, JobsFail)
 		for i := range whole {

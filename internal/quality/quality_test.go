@@ -197,7 +197,7 @@ func TestErrorsAreLosses(t *testing.T) {
 }
 
 // A project at its limit is refused as it should be: that neither loses jobs nor hides a loss.
-func TestALimitThatWorksLosesNothing(t *testing.T) {
+func TestLimitedJobsAreNoLosses(t *testing.T) {
 	m := New(start)
 	now := start
 	second := func(limited int, o intake.Outcome, c intake.Completeness) {
@@ -220,7 +220,7 @@ func TestALimitThatWorksLosesNothing(t *testing.T) {
 }
 
 // Wild values do no harm: clocks that were set, times beyond all bounds.
-func TestWildValues(t *testing.T) {
+func TestExtremeTimes(t *testing.T) {
 	m := New(start)
 	states := []pool.State{state("a:1")}
 	for i, d := range []time.Duration{-time.Hour, 0, 1, math.MaxInt64, math.MinInt64} {

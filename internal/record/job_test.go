@@ -96,7 +96,7 @@ func TestOfManyAttemptsTheFirstAndTheLatestAreKept(t *testing.T) {
 	assert.Equal(t, strconv.Itoa(maxAttempts+4), r.Attempt().Upstream)
 }
 
-func TestWhichResponsesSayThatNothingWasDone(t *testing.T) {
+func TestNotStarted(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		header string

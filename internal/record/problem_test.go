@@ -89,7 +89,7 @@ func TestEveryErrorHasItsProblem(t *testing.T) {
 }
 
 // Where an error wraps two that have a problem each, the more telling one counts.
-func TestTheMoreTellingErrorCounts(t *testing.T) {
+func TestPrecedenceOfWrappedErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		"deadline":       fmt.Errorf("%w: up:1: %w", ErrNoAnswer, ErrFirstByte),
 		"shutting-down":  fmt.Errorf("%w: %w", ErrGone, ErrShutdown),
@@ -101,7 +101,7 @@ func TestTheMoreTellingErrorCounts(t *testing.T) {
 	assert.Equal(t, intake.QueueFull, ProblemOf(dispatch.ErrFull).Shedding)
 }
 
-func TestWhenToComeAgain(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	for want, err := range map[string]error{
 		"1": dispatch.ErrAtLimit, "": ErrNoAnswer, "3600": &dispatch.LaterError{Err: dispatch.ErrRate, After: 1e18},
 		"9": &dispatch.LaterError{Err: dispatch.ErrAtLimit, After: 8*time.Second + 1},
@@ -115,7 +115,7 @@ func TestWhenToComeAgain(t *testing.T) {
 	assert.Equal(t, intake.ProjectLimit, p.Shedding)
 }
 
-func TestAProblemIsWrittenWhole(t *testing.T) {
+func TestProblemDocument(t *testing.T) {
 	w := httptest.NewRecorder()
 	ProblemOf(dispatch.ErrFull).Write(w)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
@@ -126,7 +126,7 @@ func TestAProblemIsWrittenWhole(t *testing.T) {
 	assert.JSONEq(t, string(ProblemOf(dispatch.ErrFull).Body()), w.Body.String())
 }
 
-func TestARefusedMethodHearsWhichThereAre(t *testing.T) {
+func TestMethodNotAllowedListsMethods(t *testing.T) {
 	h := http.Header{}
 	ProblemOf(&Refusal{Status: http.StatusMethodNotAllowed}).SetHeaders(h)
 	assert.Equal(t, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", h.Get("Allow"))

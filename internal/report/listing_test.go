@@ -76,7 +76,7 @@ func TestListingRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestListingTellsSizes(t *testing.T) {
+func TestListingHasSizes(t *testing.T) {
 	set, err := readListing(strings.NewReader(`{"projects":[{"id":1,"bytes":50},{"id":2},{"id":3,"bytes":-1},{"id":4,"bytes":"5"},{"bytes":1e999,"id":5}]}`), 10, 0)
 	require.NoError(t, err)
 	for id, bytes := range map[string]float64{"1": 50, "2": 0, "3": 0, "4": 0, "5": math.Inf(1), "6": 0} {

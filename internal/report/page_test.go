@@ -261,7 +261,7 @@ ruleserver_stalled_joblets 2 # {trace_id="abc"} 0.3
 	}
 }
 
-func TestAPageThatIsNone(t *testing.T) {
+func TestPagesWithoutMetrics(t *testing.T) {
 	for kind, c := range map[string]struct{ page, want string }{
 		"text/html; charset=utf-8":      {"<html></html>", `no metric of the report on a page of content type "text/html"`},
 		openMetrics + "; version=1.0.0": {goodPage, "cut short: it does not end with # EOF"},

@@ -67,7 +67,7 @@ func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
 	assert.Equal(t, byPriority(7, 2), r.Stalled)
 }
 
-func TestPollTellsMeansSinceTheReportBefore(t *testing.T) {
+func TestPollHasMeansSinceTheLastReport(t *testing.T) {
 	page := goodPage
 	s := newSubject(t, upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }, nil))
 	_, err := s.once(t)

@@ -94,7 +94,7 @@ func TestAProbeIsBounded(t *testing.T) {
 }
 
 // Settings say which upstreams can be probed: those that are polled for reports.
-func TestWhoIsProbed(t *testing.T) {
+func TestProbesNeedPolling(t *testing.T) {
 	with := func(change func(*Settings)) bool {
 		s := Default()
 		change(&s)

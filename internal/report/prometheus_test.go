@@ -59,7 +59,7 @@ func (a *asked) once(t *testing.T) {
 // noMetrics is the failure of an upstream that Prometheus does not know.
 const noMetrics = "no metrics of this upstream: either it is not scraped, or the label instance is not its address"
 
-func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
+func TestPrometheusReportsAllUpstreams(t *testing.T) {
 	queries, asked := 0, ""
 	a := newAsked(t, func(w http.ResponseWriter, r *http.Request) {
 		queries++
@@ -104,7 +104,7 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 	assert.Equal(t, 9, strings.Count(asked, "label_replace"))
 }
 
-func TestPrometheusTellsNothingTwice(t *testing.T) {
+func TestPrometheusReportsOnce(t *testing.T) {
 	answer := vectorOf(scraped("a:1", 5, nil))
 	a := newAsked(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, []string{"a:1"}, func(c *Config) { c.Reported = nil })
 	a.once(t)

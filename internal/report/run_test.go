@@ -100,7 +100,7 @@ func TestFollowReplacesTheSet(t *testing.T) {
 	})
 }
 
-func TestThoseThatLeaveStopAtOnce(t *testing.T) {
+func TestRemovedUpstreamsAreNotPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		gaveUp := 0
@@ -433,7 +433,7 @@ func TestHealthChecks(t *testing.T) {
 	})
 }
 
-func TestNobodyIsAsked(t *testing.T) {
+func TestPollingIsDisabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, func(c *Config) { c.Instead = none })
 		f.during(t, func() {

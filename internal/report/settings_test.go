@@ -34,7 +34,7 @@ func TestTheSectionAndItsShortForm(t *testing.T) {
 	assert.Equal(t, time.Hour, Settings{Interval: 20 * time.Minute}.cacheInterval(), "six intervals, but at most one hour")
 }
 
-func TestSettingsRefuseNonsense(t *testing.T) {
+func TestSettingsRefuseInvalidValues(t *testing.T) {
 	for _, c := range []struct {
 		key, want string
 		change    func(*Settings)

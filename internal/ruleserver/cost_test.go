@@ -73,7 +73,7 @@ func TestJobsBringTheirOwnCost(t *testing.T) {
 }
 
 // A feed is listed with the size that its job gives it, so that a laptop's caches look like a cluster's.
-func TestAFeedCountsForMore(t *testing.T) {
+func TestCostSetsTheFeedsSize(t *testing.T) {
 	s := newServer(t, func(c *Config) { c.Settings.TrustCost = true })
 	do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`, costHeader+": bytes=5000000")
 	assert.Contains(t, do(s, t.Context(), "GET", "/v1/cache/projects", "").Body.String(), `"bytes":5000000`)

@@ -42,8 +42,8 @@ func served(t *testing.T, s *Server, text string) (status int, took time.Duratio
 	return response.StatusCode, took
 }
 
-// TestStandingBody: a body that does not come ends the job.
-func TestStandingBody(t *testing.T) {
+// TestBodyTimeout: a body that does not come ends the job.
+func TestBodyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
 		s := newServer(t, func(c *Config) { c.OnJob = log.add })

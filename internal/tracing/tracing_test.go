@@ -187,7 +187,7 @@ func TestSpansOfAJob(t *testing.T) {
 
 // A submitter's traceparent decides; without one the share does. What is not traced is
 // passed on as it came.
-func TestWhatIsTraced(t *testing.T) {
+func TestSampling(t *testing.T) {
 	unsampled := strings.TrimSuffix(parent, "1") + "0"
 	for _, c := range []struct {
 		name, traceparent string

@@ -27,7 +27,7 @@ func TestTheTableIsOfTheseSources(t *testing.T) {
 }
 
 // Each judging of other sources is one line of the list, which only grows.
-func TestTheTableOfJudgingsIsWhole(t *testing.T) {
+func TestJudgingsAreComplete(t *testing.T) {
 	list, err := os.ReadFile("../results/judgings.txt")
 	require.NoError(t, err)
 	lines := strings.SplitAfter(string(list), "\n")

@@ -26,7 +26,7 @@ func spread(jobs iter.Seq[trace.Job]) iter.Seq[trace.Job] {
 
 // Forty sidecars that read the same reports, and jobs without a project: they neither
 // herd to the cheapest upstream until the next report.
-func TestSidecarsKeepApart(t *testing.T) {
+func TestManySidecarsDoNotHerd(t *testing.T) {
 	mean := func(load float64, policy string) float64 {
 		const servers, cores, work, n = 14, 16, 2.0, 60_000
 		jobs := poisson{rng: rand.New(rand.NewPCG(8, 8)), rate: load * servers * cores / work, work: work, n: n}

@@ -90,7 +90,7 @@ func TestEndsAreKnown(t *testing.T) {
 }
 
 // What is before the end of the warm-up is not in the results.
-func TestWarmUpIsLeftOut(t *testing.T) {
+func TestWarmUpDoesNotCount(t *testing.T) {
 	var jobs []trace.Job
 	for at := range 100 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: int64(1 + at/25), Load: 1, Bytes: 1, Operators: 0.5})

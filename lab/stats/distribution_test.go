@@ -56,7 +56,7 @@ func TestDistributionAgreesWithSorting(t *testing.T) {
 	}
 }
 
-func TestMergeIsAddingAll(t *testing.T) {
+func TestMergeEqualsAddingAll(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for name, draw := range draws {
 		all, merged := NewDistribution(), NewDistribution()
@@ -76,7 +76,7 @@ func TestMergeIsAddingAll(t *testing.T) {
 	}
 }
 
-func TestADistributionPanicsOnNonsense(t *testing.T) {
+func TestDistributionPanicsOnInvalidValues(t *testing.T) {
 	for _, v := range []float64{-1e-12, math.NaN(), math.Inf(1)} {
 		assert.Panics(t, func() { NewDistribution().Add(v) }, "%v", v)
 	}

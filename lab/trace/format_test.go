@@ -221,7 +221,7 @@ func TestCompressedLogs(t *testing.T) {
 }
 
 // Of a log with gaps of years, as of a clock that was set late, the time with most jobs counts.
-func TestAClockThatWasSetLate(t *testing.T) {
+func TestBusiestPeriodIsUsed(t *testing.T) {
 	logs, err := ReadLogs(1000, nil, file(t, "time,key,duration\n"+strings.Repeat("5,a,1\n", 9)+strings.Repeat("1767603600.1,a,1\n", 20)+"1893834000.1,a,1\n"))
 	require.NoError(t, err)
 	assert.Len(t, logs.entries, 20)

@@ -127,7 +127,7 @@ func estimated(cores int, all ...entry) []string {
 	return costsOf((&Logs{entries: slices.Clone(all)}).Estimate(cores, 0))
 }
 
-func TestCostsWhereWaitsAndFetchesAreTold(t *testing.T) {
+func TestCostsWithReportedWaitsAndFetches(t *testing.T) {
 	waited, cold, other := job("a", 0, 5), job("a", 6, 4), job("b", 20, 4)
 	waited.most, cold.most, cold.cold, cold.job.Load = 2, 3.5, true, 1.5
 	refused := entry{job: Job{Project: "a", Offset: 11}, end: 11}

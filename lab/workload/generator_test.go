@@ -123,8 +123,8 @@ func TestEveryTraceIsValid(t *testing.T) {
 	}
 }
 
-// TestMemoryFollowsThePopulation counts the processes under way at any time.
-func TestMemoryFollowsThePopulation(t *testing.T) {
+// TestMemoryGrowsWithThePopulation counts the processes under way at any time.
+func TestMemoryGrowsWithThePopulation(t *testing.T) {
 	cfg := small(1)
 	cfg.Jobs, cfg.Duration = 200_000, day
 	g, err := New(cfg)

@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestConfigRefusesNonsense(t *testing.T) {
+func TestConfigRefusesInvalidValues(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		`workload: pattern: unknown "poisson": it is schedules, steady, sources or bursts`:  func(c *Config) { c.Pattern = "poisson" },
 		"workload: projects: 5 given, but pattern schedules makes as many as its jobs need": func(c *Config) { c.Projects = 5 },
@@ -79,9 +79,9 @@ func TestHotProjectsChange(t *testing.T) {
 	}
 }
 
-// TestACrowdComesOnTop: the jobs of the pattern stay what they are, and those of
+// TestCrowdIsAdded: the jobs of the pattern stay what they are, and those of
 // the crowd are of one project, within its time.
-func TestACrowdComesOnTop(t *testing.T) {
+func TestCrowdIsAdded(t *testing.T) {
 	plain := small(4)
 	crowded := plain
 	crowded.Crowd = Crowd{At: 1000, For: 60, Jobs: 3000, HighShare: 0.25}

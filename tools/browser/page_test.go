@@ -199,7 +199,7 @@ func TestCapacityAndLimits(t *testing.T) {
 	b.shot("capacity")
 }
 
-func TestTheBoxThatAsks(t *testing.T) {
+func TestExplainForm(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
 	require.NoError(t, servers[2].SetCached("12345"))
 	s := serve(t, addresses, "reports: {interval: 200ms}\n") // a suspect would be left out
@@ -358,7 +358,7 @@ func TestDrainByHand(t *testing.T) {
 }
 
 // Nothing is wider than the screen, on small ones and in the dark.
-func TestSmallAndDark(t *testing.T) {
+func TestNarrowAndDark(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
 	servers[0].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
 	servers[1].Kill()

@@ -112,7 +112,7 @@ func TestEnvoyAndPilotfishAreNativeSidecars(t *testing.T) {
 
 // The gateway's route leads to the pool, the pool to the picker, and both know the
 // same model servers.
-func TestThePoolsPickerIsPilotfish(t *testing.T) {
+func TestInferencePoolUsesPilotfish(t *testing.T) {
 	const folder = "mesh/gateway/"
 	route := manifest[*gateway.HTTPRoute](t, folder+"httproute.yaml")
 	pool := manifest[*inference.InferencePool](t, folder+"inferencepool.yaml")

@@ -97,7 +97,7 @@ func testOf(t *testing.T, alert string) []byte {
 	return nil
 }
 
-func TestEachAlertIsTestedBothWaysAndTellsWhatItIs(t *testing.T) {
+func TestEachAlertHasTestsAndTexts(t *testing.T) {
 	var alerts, objective rules
 	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &alerts))
 	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "objective.yml"), &objective))

@@ -35,7 +35,7 @@ func TestExpected(t *testing.T) {
 }
 
 // A sender that was less wrong than the means of the projects is believed; one that is wrong is not, and no longer.
-func TestWhoKnowsBetter(t *testing.T) {
+func TestSenderIsUsedWhileMoreAccurate(t *testing.T) {
 	var l Lengths[string]
 	job := func(took, sent time.Duration) { l.Learn("p", took, sent) }
 	for i := range compared {

@@ -81,9 +81,9 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestNoNumberSatisfiesNothing: what is not a number satisfies no numeric
+// TestEmptyValuesAreNoNumbers: what is not a number satisfies no numeric
 // comparison, in neither place.
-func TestNoNumberSatisfiesNothing(t *testing.T) {
+func TestEmptyValuesAreNoNumbers(t *testing.T) {
 	for _, text := range []string{"", " ", "abc", "NaN", "inf", "-Infinity", "0x10", "1_000", "1,5", "1e999", "--1", "1 2"} {
 		for _, filter := range []string{"is_less_than", "is_less_equal", "is_greater_than", "is_greater_equal"} {
 			assert.False(t, filters[filter].holds(text, "1"), "%q %s 1", text, filter)

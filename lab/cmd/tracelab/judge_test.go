@@ -20,7 +20,7 @@ func TestJudgeRefuses(t *testing.T) {
 	}
 }
 
-func TestTheListOfJudgingsGrows(t *testing.T) {
+func TestJudgingsAreAppended(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "judgings.txt")
 	require.NoError(t, add(list, "12: 1 families\n"))
 	require.NoError(t, add(list, "34: 1 families\n"))
