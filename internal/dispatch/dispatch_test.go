@@ -115,7 +115,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	f.load(start, 0, 1000)
 	first := f.wait(start, Request{})
-	// The report is stale by now: it is the newcomer's arrival that serves them.
+	// The report is stale by now, so the arrival of a job serves the queue.
 	second := f.wait(start.Add(time.Minute), Request{})
 	assert.NoError(t, f.granted[first].Err)
 	assert.NoError(t, f.granted[second].Err)
@@ -131,7 +131,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 	f.claim(start.Add(4*time.Minute), f.Begin(Request{Priority: selection.High})) // it may overtake a low one
 }
 
-// A job that has been everywhere is told so at once, however many wait before it.
+// A job that has tried all upstreams gets its error at once, however many jobs wait before it.
 func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	tourist := f.Begin(Request{})
@@ -157,8 +157,7 @@ func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
 	assert.ErrorIs(t, f.granted[g.Job].Err, pool.ErrAllTried, "nor if the others leave while it waits")
 }
 
-// Retries that wait for the one upstream they have not been to hold up nobody
-// who can go elsewhere.
+// Retries that wait for the one upstream they have not tried do not block jobs that can go elsewhere.
 func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
 	f := newFixture(t, 2, nil)
 	f.load(start, 0, 1000)
@@ -186,7 +185,7 @@ func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
 
 func half(overload.Sample) overload.Level { return 0.75 } // admits half of the low jobs, by project
 
-// Jobs of projects that no upstream admits now hold up nobody else.
+// Jobs of projects that no upstream admits do not block other jobs.
 func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
@@ -208,8 +207,7 @@ func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 	assert.Equal(t, 1000-granted, f.Waiting())
 }
 
-// Whatever happens, each job is granted something once for each arrival, and at
-// the end nothing waits and nothing is counted (invariant 1).
+// In any history, each arrival of a job gets one grant, and no job is lost or counted twice (invariant 1).
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -302,8 +300,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// A job that may go to some upstreams only hears at once when none of them is
-// eligible: it does not wait, nor behind those that do.
+// A job that is restricted to some upstreams gets an error at once if none of them is eligible. It neither waits nor is
+// blocked by jobs that do.
 func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	f := newFixture(t, 2, nil)
 	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1), Draining: true}})
@@ -324,7 +322,7 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	}
 }
 
-// Jobs that wait for an ordinary upstream hold up no heavy job.
+// Jobs that wait for an ordinary upstream do not block heavy jobs.
 func TestHeavyJobsPassOthers(t *testing.T) {
 	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
@@ -339,12 +337,12 @@ func TestHeavyJobsPassOthers(t *testing.T) {
 	assert.Equal(t, 1, f.Waiting())
 }
 
-// seen is a policy that notes what it is asked.
+// seen is a policy that keeps the job that it was called with.
 type seen struct{ job selection.Job }
 
 func (s *seen) Pick(job selection.Job, _ []selection.View, _ *rand.Rand) int { s.job = job; return 0 }
 
-// A policy sees what the job says of itself.
+// A policy sees the job's project and priority.
 func TestWhatThePolicySees(t *testing.T) {
 	s := &seen{}
 	f := newFixtureOver(t, 2, pool.Settings{Policy: s, Detector: func() overload.Detector { return half }, Interval: time.Second}, nil)
@@ -355,7 +353,7 @@ func TestWhatThePolicySees(t *testing.T) {
 	assert.True(t, s.job.Prompt)
 }
 
-// A proxy that chooses by itself gets as many fall-backs as there are retries.
+// A job that asks for fallbacks gets as many as there are retries.
 func TestFallbacksForTheRetries(t *testing.T) {
 	f := newFixture(t, 5, nil)
 	assert.Len(t, f.claim(start, f.Begin(Request{Fallbacks: true})).Assignment.Fallbacks, 2)

@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// counting is a policy that counts the views that it was given.
+// counting is a policy that counts the views it gets.
 type counting struct {
 	selection.Policy
 	views *int
@@ -37,7 +37,7 @@ func refusing(t testing.TB, n int) (f *fixture, views *int) {
 	}, nil), views
 }
 
-// refuse has every upstream refuse a job from now on, each after a while, until it pauses or ends.
+// refuse lets every upstream refuse a job, each after some time, until it pauses or ends.
 func (f *fixture) refuse(now time.Time, j *Job, after time.Duration) (refusals int, end time.Time, next Next) {
 	been := map[string]bool{}
 	for next.Again = true; next.Again && next.Pause == 0; refusals++ {
@@ -50,7 +50,7 @@ func (f *fixture) refuse(now time.Time, j *Job, after time.Duration) (refusals i
 	return refusals, now, next
 }
 
-// The work for a job that every upstream refuses grows as the upstreams do.
+// The work for a job that every upstream refuses is linear in the upstreams.
 func TestWorkForAJobThatAllRefuse(t *testing.T) {
 	for _, n := range []int{14, 200, 1000, 4000} {
 		f, views := refusing(t, n)
@@ -61,7 +61,7 @@ func TestWorkForAJobThatAllRefuse(t *testing.T) {
 	}
 }
 
-// However many upstreams refuse it, a job ends when its time in the queue is over.
+// A job ends when its queue timeout has passed, however many upstreams refuse it.
 func TestRefusalsEndInTime(t *testing.T) {
 	for own, want := range map[time.Duration]int{0: 1001, 2 * time.Second: 201} {
 		f, _ := refusing(t, 3000)
@@ -71,7 +71,7 @@ func TestRefusalsEndInTime(t *testing.T) {
 	}
 }
 
-// While all breakers are open, a job pauses after some refusals: all upstreams have refused others already.
+// While all breakers are open, a job pauses after some refusals: all upstreams have refused other jobs.
 func TestRefusalsWhileAllBreakersAreOpen(t *testing.T) {
 	for _, n := range []int{20, 200} {
 		f, _ := refusing(t, n)
@@ -86,7 +86,7 @@ func TestRefusalsWhileAllBreakersAreOpen(t *testing.T) {
 	}
 }
 
-// BenchmarkAtLimit is an event while many jobs wait because their projects are at their limits.
+// BenchmarkAtLimit measures an event while many jobs wait because their projects are at their limits.
 func BenchmarkAtLimit(b *testing.B) {
 	for _, n := range []struct{ jobs, projects int }{{1, 1}, {10_000, 1}, {10_000, 100}} {
 		b.Run(fmt.Sprintf("%d jobs of %d projects", n.jobs, n.projects), func(b *testing.B) {
@@ -105,7 +105,7 @@ func BenchmarkAtLimit(b *testing.B) {
 	}
 }
 
-// BenchmarkAllRefuse is one round of a job that every upstream refuses.
+// BenchmarkAllRefuse measures one round of a job that every upstream refuses.
 func BenchmarkAllRefuse(b *testing.B) {
 	for _, n := range []int{14, 1000, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

@@ -11,12 +11,12 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// withdrawer can be withdrawn, and a test does it by hand.
+// withdrawer makes an attempt that can be withdrawn; the test ends it.
 type withdrawer struct{}
 
 func (withdrawer) Withdraw() bool { return true }
 
-// hang makes reports of upstream i fail until it is suspect; the others report.
+// hang lets polls of upstream i fail until it is suspect; the others report.
 func (f *fixture) hang(now time.Time, i, upstreams int) {
 	for k := range upstreams {
 		if k != i {
@@ -27,7 +27,7 @@ func (f *fixture) hang(now time.Time, i, upstreams int) {
 	f.Pool().ReportFailed(now.Add(time.Second), address(i), health.ErrNoResponse)
 }
 
-// at makes a job go to upstream i; it can be withdrawn.
+// at claims upstream i for a job that can be withdrawn.
 func (f *fixture) at(now time.Time, i int) Grant {
 	f.t.Helper()
 	for k := range 4 {
@@ -67,8 +67,7 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	assert.Zero(t, f.Pool().InFlight())
 }
 
-// An attempt that ends before it can be withdrawn ends as it would have, but a job that
-// failed there goes where it was to be moved.
+// An attempt that ends before it is withdrawn keeps its result. If it failed, the job goes to the claimed upstream.
 func TestAMoveThatCameTooLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(f *fixture, now time.Time, g Grant) Next
@@ -140,7 +139,7 @@ func TestBoundsOnMoves(t *testing.T) {
 	}
 }
 
-// A job that an upstream may have begun is done twice only once.
+// A job that an upstream may have begun is run a second time, but not a third time.
 func TestAJobThatMayHaveBegunMovesOnce(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	g := f.at(start, 1)

@@ -38,7 +38,7 @@ func TestAJobBehindTooManyOfItsProjectIsRefusedAtOnce(t *testing.T) {
 	assert.EqualError(t, refused.Err, "the project has reached its limit of jobs in flight (1), and its 4 waiting jobs need about 11s")
 }
 
-// The next job of a project at its limit is refused exactly when those before it need longer than its queue time.
+// A job of a project at its limit is refused exactly if the jobs before it need longer than its queue timeout.
 func TestTimeForABacklog(t *testing.T) {
 	b := &backlog{since: start, granted: 3}
 	b.waiting[selection.High], b.waiting[selection.Low] = 2, 6
@@ -53,7 +53,7 @@ func TestTimeForABacklog(t *testing.T) {
 	assert.InDelta(t, 8, b.timeFor(now, selection.Low).Seconds(), 0.5, "an old pace is forgotten")
 }
 
-// A project's jobs are accepted as by a token bucket that is filled evenly, and a refused job is told when to come back.
+// A project's jobs are accepted as by a token bucket, and a refused job gets the time until the next token.
 func TestJobsPerMinuteAgainstATokenBucket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	for _, perMinute := range []int{1, 6, 60, 600} {

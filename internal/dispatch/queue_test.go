@@ -15,12 +15,12 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// jobThatWaits is a job that may wait.
+// jobThatWaits is a job that can wait.
 func jobThatWaits(p selection.Priority, bytes int64) *Job {
 	return &Job{Request: Request{Priority: p, Bytes: bytes}}
 }
 
-// naive is the queue as one would say it: a slice in order of arrival.
+// naive is the simplest queue: a slice in order of arrival.
 type naive []*Job
 
 func (n naive) order() []*Job {
@@ -134,7 +134,7 @@ func TestServeKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// Serve asks until so many in a row hear that no upstream is eligible.
+// Serve stops after some jobs in a row for which no upstream is eligible.
 func TestServeStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies      []claimResult // repeated
@@ -181,7 +181,7 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 	assert.EqualValues(t, 5, f.WaitingBytes())
 }
 
-// The bound on a job's wait, its own or the configured one, is on all its waits together.
+// The queue timeout, the job's own or the configured one, bounds the sum of all waits.
 func TestHowLongAJobWaits(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{
 		0: 9 * time.Second, 5 * time.Second: 4 * time.Second, time.Millisecond: 0,
@@ -202,8 +202,7 @@ func TestHowLongAJobWaits(t *testing.T) {
 
 func bounded(s ProjectSettings) func(*Config) { return func(c *Config) { c.Projects = s } }
 
-// A project has at most so many jobs in flight. Its further ones wait, and others
-// pass them by.
+// A project has a maximum number of jobs in flight. Its other jobs wait, and jobs of other projects overtake them.
 func TestAProjectAtItsLimitWaits(t *testing.T) {
 	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 2}))
 	first := f.claim(start, f.Begin(Request{Project: 1}))
@@ -230,8 +229,7 @@ func TestAProjectAtItsLimitWaits(t *testing.T) {
 	assert.Zero(t, f.Waiting(), "without a limit nobody is held")
 }
 
-// A share of the jobs in flight bounds a project only while no upstream has a free core, and one job of
-// it may always go.
+// A limit given as a share of the jobs in flight applies only while no upstream has a free core, and is at least one job.
 func TestAShareOfAFullFleet(t *testing.T) {
 	f := newFixture(t, 1, bounded(ProjectSettings{Limit: 0.5}))
 	full := func(now time.Time, jobs float64) {
@@ -269,7 +267,7 @@ func TestAShareOfAFullFleet(t *testing.T) {
 	assert.Equal(t, 1, f.Waiting(), "one takes the last free core, and the other waits")
 }
 
-// A job that has waited as long as it may is told that its project is the reason.
+// The error of a job whose queue timeout has passed says that its project is at its limit.
 func TestWhyAJobWaited(t *testing.T) {
 	f := newFixture(t, 1, bounded(ProjectSettings{Limit: 1}))
 	f.claim(start, f.Begin(Request{Project: 1}))
@@ -286,7 +284,7 @@ func TestWhyAJobWaited(t *testing.T) {
 	require.Zero(t, f.Limited(now))
 }
 
-// A job that may go to some upstreams only does not wait for its project either.
+// A job that is restricted to some upstreams does not wait for its project's limit either.
 func TestAJobForSomeUpstreamsOfAProjectAtItsLimit(t *testing.T) {
 	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 1}))
 	f.claim(start, f.Begin(Request{Project: 1}))

@@ -16,8 +16,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// How attempts end decides whether there is another. There are more upstreams
-// than attempts.
+// The end of an attempt decides whether there is a retry. There are more upstreams than attempts.
 func TestRetryRules(t *testing.T) {
 	refused := Failure{Outcome: pool.Refused}
 	cut := Failure{Outcome: pool.Refused, Progress: Begun}
@@ -63,7 +62,7 @@ func TestRetryRules(t *testing.T) {
 	}
 }
 
-// A prefetch neither waits nor is tried again, and its failure is no retry that other jobs could have had.
+// A prefetch neither waits nor is retried, and does not count in the retry budget.
 func TestAPrefetchHasOneAttempt(t *testing.T) {
 	f := newFixture(t, 2, nil)
 	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.Refused, Stale: true, Closed: true}} {
@@ -99,9 +98,9 @@ func TestNoRetryAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// A connect timeout doubles after it has passed, within half of what is left of the job's time in a queue. When all
-// upstreams have taken too long, each is asked anew with the time of the first. A job whose time in a queue is over is
-// tried elsewhere all the same, but that counts as an attempt: it is no worse off than with another failure.
+// The connect timeout doubles with each timeout, up to half of the remaining queue time. After all upstreams have timed out,
+// they are tried again with the first timeout. A job whose queue timeout has passed is retried, but that counts as an attempt,
+// as after any other failure.
 func TestConnectTimeouts(t *testing.T) {
 	type attempt struct {
 		given time.Duration
@@ -135,7 +134,7 @@ func TestConnectTimeouts(t *testing.T) {
 	}
 }
 
-// A job that an upstream has answered, or may have begun, does not wait for those that refuse.
+// A job that had a response, or that an upstream may have begun, does not wait for upstreams that refuse connections.
 func TestAJobThatCameThroughDoesNotWait(t *testing.T) {
 	for _, first := range []Failure{{Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.NoAnswer, Progress: Begun}} {
 		f := newFixture(t, 2, nil)
@@ -145,8 +144,7 @@ func TestAJobThatCameThroughDoesNotWait(t *testing.T) {
 	}
 }
 
-// The first retry is at once, because it goes elsewhere. Then the pauses are drawn
-// from an interval that doubles ("full jitter").
+// The first retry has no pause. The pauses of later ones are drawn from an interval that doubles (full jitter).
 func TestPauses(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	require.Zero(t, f.pause(1))
@@ -156,7 +154,7 @@ func TestPauses(t *testing.T) {
 	assert.LessOrEqual(t, f.pause(1_000_000), maxPause)
 }
 
-// requireFullJitter draws so often that some draws are near the ends of what there is.
+// requireFullJitter draws often enough that some pauses are near both ends of the interval.
 func requireFullJitter(t *testing.T, most time.Duration, draw func() time.Duration) {
 	t.Helper()
 	least, largest := time.Hour, time.Duration(0)
@@ -170,7 +168,7 @@ func requireFullJitter(t *testing.T, most time.Duration, draw func() time.Durati
 	assert.Less(t, least, most/100)
 }
 
-// Those before all upstreams that refused are asked anew grow longer.
+// The pauses before all upstreams are tried again grow.
 func TestPausesBeforeAllAreAskedAnew(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	j := f.Begin(Request{Queue: time.Hour})
@@ -184,8 +182,7 @@ func TestPausesBeforeAllAreAskedAnew(t *testing.T) {
 	}
 }
 
-// A pooled connection that turned out dead does not speak against its
-// upstream, which is asked once more where no other is left.
+// After a stale pooled connection, its upstream is tried once more if no other is left.
 func TestAfterAStaleConnection(t *testing.T) {
 	stale := Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true}
 	f := newFixture(t, 1, nil)
@@ -235,9 +232,8 @@ func TestOneAttemptMeansNoRetries(t *testing.T) {
 	}
 }
 
-// Most of the pool refuses connections, or takes none: a job goes on to the upstream that lives,
-// whatever the bound on attempts and the retry budget, and the jobs after it do not
-// pay for those that are gone.
+// Most upstreams refuse connections or time out: a job reaches the one that is up, whatever the maximum of attempts and the
+// retry budget. Later jobs do not try the others.
 func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
 	for _, c := range []struct {
 		upstreams int
@@ -269,8 +265,7 @@ func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
 	}
 }
 
-// A lone upstream that is away for less than a job may wait costs no job: its time is queue.wait, or the job's own
-// time in a queue.
+// A lone upstream that is down for less than the queue timeout of the jobs loses none of them.
 func TestJobsWaitForALoneUpstream(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	for n := range 200 {
@@ -289,8 +284,7 @@ func TestJobsWaitForALoneUpstream(t *testing.T) {
 	}
 }
 
-// Nor does one that takes no connection for some seconds, because others wait there
-// in front of the job.
+// A lone upstream whose accept queue is full for some seconds loses no job either.
 func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
 	for own, want := range map[time.Duration]int{0: 10, 3 * time.Second: 3} {
 		synctest.Test(t, func(t *testing.T) { // the breaker has a clock
@@ -333,7 +327,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	assert.NoError(t, f.Err())
 }
 
-// The budget against a list of everything that ever happened.
+// The retry budget agrees with a list of all jobs and retries.
 func TestRetryBudgetAgainstANaiveOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -380,7 +374,7 @@ func TestRetryBudgetOfAClockThatGoesBack(t *testing.T) {
 	require.True(t, b.take(now.Add(time.Second), 0.2))
 }
 
-// Under a total outage the retries are a share of the jobs.
+// In a total outage the retries are a share of the jobs.
 func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 	f := newFixture(t, 4, func(c *Config) { c.Retry.Budget = 0.2 })
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -429,8 +423,8 @@ func TestBoundsOfAJob(t *testing.T) {
 	}
 }
 
-// An attempt has the job's time for an answer to begin, or what the deadline
-// leaves of it; less than half of it says nothing of the upstream.
+// An attempt has the job's first-byte timeout, or the time until the deadline if that is shorter. Less than half of the
+// timeout does not count against the upstream.
 func TestTimeOfAnAttempt(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	j := f.Begin(Request{Arrived: start, Queue: 4 * time.Second, Evaluate: 6 * time.Second, Stream: 10 * time.Second})

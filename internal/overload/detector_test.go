@@ -49,7 +49,7 @@ func TestRankIsInRangeAndStable(t *testing.T) {
 	}
 }
 
-// TestRankChangesByTheHour: who goes first one hour does not the next.
+// TestRankChangesByTheHour checks that other projects come first in the next hour.
 func TestRankChangesByTheHour(t *testing.T) {
 	both := 0
 	for project := uint64(1); project <= 1000; project++ {
@@ -86,7 +86,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestDagorUsesReportedWaits, and the stalled joblets when it must.
+// TestDagorUsesReportedWaits checks that dagor uses stalled joblets only if the wait is not reported.
 func TestDagorUsesReportedWaits(t *testing.T) {
 	for _, c := range []struct {
 		sample Sample
@@ -100,7 +100,7 @@ func TestDagorUsesReportedWaits(t *testing.T) {
 	}
 }
 
-// The oracles recompute a detector's level from the whole history of samples every time.
+// The oracles compute a detector's level from the whole history of samples.
 func oracles() map[string]func(s Settings, history []Sample) Level {
 	return map[string]func(Settings, []Sample) Level{
 		"none":      func(Settings, []Sample) Level { return 1 },
