@@ -52,7 +52,7 @@ type Breaker struct {
 
 // tries is when a breaker that is open lets jobs through.
 type tries struct {
-	until  time.Time // when the next job may enter; zero is now
+	until  time.Time // when the next job can enter; zero is now
 	early  time.Time // when it could, had the open time not grown
 	opened int       // how often it opened since the upstream last worked for OpenMax
 	probes int       // jobs let through while half open
@@ -218,7 +218,7 @@ func (b *Breaker) Reported(now time.Time, ended, failed float64) {
 	}
 }
 
-// CountFailure takes a failure of this sidecar's own that the upstream counts, too.
+// CountFailure counts a failure of this sidecar's own, which is also in the upstream's counters.
 func (b *Breaker) CountFailure() { b.fleet.own++ }
 
 // ForgetReports forgets the counters of an upstream that restarted. The breaker stays as it is.

@@ -1,32 +1,32 @@
-// Package health decides whether an upstream is alive. Two state machines judge each upstream, independently of each other;
-// an upstream gets jobs while neither speaks against it.
+// Package health decides whether an upstream is alive. Two state machines judge each upstream independently. It gets jobs
+// while neither speaks against it.
 //
 // The Breaker judges by failures:
 //
-//	            failures in a row; a connection refused or
-//	            timed out; failed health checks
-//	+--------+ ----------------------------------------> +------+ <------------+
-//	| closed |                                           | open | -+ others'   |
-//	+--------+ <---------------------------------------- +------+ <+ jobs fail |
-//	    ^       an upstream that was down is reached;       |                  |
-//	    |       a job that was sent past it succeeds        | a job enters     |
-//	    |                                                   | after the        |
-//	    | a job succeeds; an upstream that                  v open time        |
-//	    | was down is reached                           +-----------+          |
-//	    +---------------------------------------------- | half-open | ---------+
-//	                                                    +-----------+
-//	                                    the probe fails; checks fail; refused
+//	             failures; a connection is refused
+//	             or times out; health checks fail
+//	 +--------+ ---------------------------------> +------+ <-----------+
+//	 | closed |                                    | open |             |
+//	 +--------+ <--------------------------------- +------+             | the probe fails;
+//	     ^       down, and reached again;             |                 | a connection is refused
+//	     |       a job sent past it succeeds          | a job enters    | or times out;
+//	     |                                            | after the       | health checks fail
+//	     |                                            v open time       |
+//	     |       the probe succeeds;               +-----------+        |
+//	     +---------------------------------------- | half-open | -------+
+//	             down, and reached again           +-----------+
 //
-// Suspicion judges an upstream that fails nothing because it does not respond at all:
+// While jobs of other sidecars or health checks fail, an open breaker opens again, for a longer time.
 //
-//	+---------+  two reports in a row fail and no response begins;  +---------+
-//	| trusted | --------------------------------------------------> | suspect |
-//	+---------+  it owes more responses than chance explains        +---------+
-//	     ^                                                               |
-//	     +---------------------------------------------------------------+
-//	          a response begins; a report arrives; it restarts
+// Suspicion judges an upstream that does not respond, so that nothing fails:
 //
-// A suspect that is not dead gets one job at a time to try it, after it owed nothing for a while.
+//	              two polls in a row fail, and no response began;
+//	 +---------+  it owes more responses than chance explains       +---------+
+//	 | trusted | -------------------------------------------------> | suspect |
+//	 +---------+ <------------------------------------------------- +---------+
+//	              a response begins; a report arrives; it restarts
 //
-// The machines own no clock, lock or random source: all are arguments.
+// A suspect that has owed nothing for a while gets one job to try it.
+//
+// The machines have no clock, lock or random source of their own.
 package health

@@ -9,8 +9,8 @@ const (
 	// doubtful and hopeless bound the chance that an upstream that works owes as many responses as it does. Below the
 	// first it is polled at once; below the second, and if its last report failed, it is suspect.
 	doubtful, hopeless = 0.05, 0.001
-	// silentHopeless is the same bound for upstreams that do not report. They are weighed more often, and by chance one
-	// of many weighings finds less than it should.
+	// silentHopeless is hopeless for upstreams that do not report. They are judged more often, and one of many judgements
+	// errs by chance.
 	silentHopeless = 0.0003
 	// enoughOwed is how many responses an upstream that does not report must owe: one long job is nothing unusual.
 	enoughOwed = 2

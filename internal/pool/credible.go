@@ -22,7 +22,8 @@ const (
 	// maxTimes bounds the cores of an upstream, and the completions per core, in multiples of the lower median of all
 	// upstreams. Upstreams differ in size, but one with a wrong figure would attract the jobs of all others.
 	maxTimes = 16
-	// enoughPaces is the number of known paces from which they are compared: of two, either can be the wrong one.
+	// enoughPaces is the number of upstreams with a known pace from which paces are compared. With two, either could be the
+	// wrong one.
 	enoughPaces = 3
 	// manyListed is the number of cached projects that is always believed. A longer listing must have at most maxTimes as
 	// many as the longest one of the others.
