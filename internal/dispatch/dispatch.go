@@ -18,8 +18,9 @@ import (
 // and a prefetch.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	switch j.state {
-	case moving:
+	case moving, asking:
 		to := j.to
+		j.tried.Add(to.Address)
 		j.to, j.state = nil, claimed
 		return Grant{Job: j, Assignment: to, ConnectTimeout: j.retries.connect}, true
 	case begun:

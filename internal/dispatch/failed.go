@@ -9,12 +9,11 @@ import (
 // Failed decides whether a failed attempt is retried, and if so counts the retry.
 // The caller must end the attempt's Assignment separately.
 func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
-	if j.state == moving {
-		if f.Outcome != pool.Gone && f.Progress != Responded && f.Repeatable {
-			return Next{Again: true}
-		}
-		d.CancelMove(now, j)
+	if j.state == moving && f.Outcome != pool.Gone && f.Progress != Responded && f.Repeatable ||
+		j.state == asking && f.Outcome == pool.Moved {
+		return Next{Again: true}
 	}
+	d.CancelMove(now, j)
 	n := d.decide(now, j, f)
 	if j.state = ended; n.Again {
 		j.state = paused

@@ -82,6 +82,7 @@ type Job struct {
 	tried   pool.Places      // upstreams that must not be used again
 	heavy   bool             // pool.Heavy at the last arrival
 	to      *pool.Assignment // the new upstream of a job that is being moved; else nil
+	asked   bool             // an upstream was asked to withdraw the job
 	wait    wait
 	attempt attempt
 	retries retries
@@ -100,6 +101,9 @@ const (
 	// moving: the shell withdraws the attempt. The job has a second assignment, at its new upstream, which waits
 	// for Arrive or is cancelled.
 	moving
+	// asking: the upstream is asked to withdraw the attempt. As moving, except that any other end of the attempt
+	// cancels the move.
+	asking
 	// paused: an attempt failed, and the job arrives again after a pause. It has no assignment and is not queued.
 	paused
 	// ended: the job has a final error. It has no assignment and is not queued.

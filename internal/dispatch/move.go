@@ -15,17 +15,36 @@ import (
 func (d *Dispatcher) Reconsider(now time.Time) []*Job {
 	moves := d.pool.Reconsider(now, func(w pool.Waiter) bool {
 		j := ofThis(w)
-		return !j.retries.spent && j.retries.attempts+1 < d.retry.Attempts && d.budget.take(now, d.retry.Budget)
+		return j.state == claimed && !j.retries.spent && j.retries.attempts+1 < d.retry.Attempts && d.budget.take(now, d.retry.Budget)
 	})
 	moved := make([]*Job, len(moves))
 	for i, m := range moves {
 		j := ofThis(m.Job)
 		j.to, j.state, j.retries.spent = m.To, moving, true
-		j.tried.Add(m.To.Address)
 		j.retries.attempts++
 		moved[i] = j
 	}
 	return moved
+}
+
+// Withdrawals returns the jobs that the shell must ask their upstreams to withdraw: they wait there, and another upstream is
+// claimed for them. The shell calls it after every event. When the attempt fails with pool.Moved, Arrive returns the
+// claimed upstream. When the upstream refuses or does not respond, the shell calls CancelMove.
+//
+// A job is asked for at most once. The upstream confirms that the job has not started, so the move counts neither as an attempt
+// nor as a retry.
+func (d *Dispatcher) Withdrawals(now time.Time) []*Job {
+	moves := d.pool.Withdrawals(now, func(w pool.Waiter) bool {
+		j := ofThis(w)
+		return j.state == claimed && !j.asked && d.retry.Attempts > 1
+	})
+	asked := make([]*Job, len(moves))
+	for i, m := range moves {
+		j := ofThis(m.Job)
+		j.to, j.state, j.asked = m.To, asking, true
+		asked[i] = j
+	}
+	return asked
 }
 
 // ofThis returns the Job that the pool holds as a Waiter.
@@ -39,7 +58,7 @@ func ofThis(w pool.Waiter) *Job {
 
 // CancelMove cancels the move of a job whose attempt could not be withdrawn in time.
 func (d *Dispatcher) CancelMove(now time.Time, j *Job) {
-	if j.state == moving {
+	if j.to != nil {
 		j.to.Cancel(now)
 		j.to, j.state = nil, claimed
 	}

@@ -275,8 +275,11 @@ var evidence = [Outcomes]health.Failure{
 	Truncated: {One: "a truncated response", Many: "truncated responses"},
 }
 
-// Cancel ends an assignment that was never used.
-func (a *Assignment) Cancel(now time.Time) { a.Done(now, Moved) }
+// Cancel ends an assignment that was never used. Another job may go to the upstream.
+func (a *Assignment) Cancel(now time.Time) {
+	a.Done(now, Moved)
+	a.pool.note(a.member)
+}
 
 // learn learns the fetch time from a response that has begun.
 func (a *Assignment) learn(now time.Time, h *Hint) {

@@ -26,6 +26,8 @@ type Settings struct {
 	Interval time.Duration
 	// Probe has upstreams probed before jobs are claimed (Pool.Probes).
 	Probe bool
+	// Withdraw is set if upstreams withdraw waiting jobs on request (Pool.Withdrawals).
+	Withdraw bool
 	// Breaker sets when breakers open, and for how long.
 	Breaker health.Settings
 	// Heavy sets which jobs are heavy.

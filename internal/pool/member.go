@@ -41,6 +41,7 @@ type sent struct {
 	need
 	number uint64 // of the claim
 	waiter Waiter // the job, if it can be moved; else nil
+	asked  bool   // the upstream was asked to withdraw the job (Pool.Withdrawals)
 }
 
 // unanswered is the jobs at one upstream whose responses have not started.

@@ -30,29 +30,43 @@ func (p *Pool) stuck(address string) bool {
 	return m != nil && m.inSet && m.suspicion.Why() != "" && len(m.unanswered.jobs) > 0
 }
 
-// evacuate moves the jobs of a suspect to other upstreams, in the order of their claims.
+// evacuate moves the jobs of an upstream to other healthy upstreams, in the order of their claims.
 func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
-	c := &p.memory
 	for _, number := range slices.Sorted(maps.Keys(m.unanswered.jobs)) {
-		a := m.unanswered.jobs[number]
-		if a.waiter == nil {
+		s := m.unanswered.jobs[number]
+		if s.waiter == nil {
 			continue
 		}
-		a.need.clone(&c.need)
-		err := p.eligible(now, c, nil, a.waiter.Tried(), p.cfg.Rand)
-		if err != nil || c.reason >= Suspect || c.count != (rules{suspicion: true, breakers: true}) {
+		if !p.canMove(now, s, nil) {
 			return moves
 		}
-		if !may(a.waiter) {
-			continue
+		if to := p.move(now, s, may); to != nil {
+			moves = append(moves, Move{Job: s.waiter, To: to})
+			s.waiter = nil // it is not moved twice
 		}
-		i := c.ask(p.cfg.Policy, &c.costs, p.cfg.Rand)
-		entered, ok := c.members[i].breaker.Enter(now, false)
-		if !ok {
-			continue
-		}
-		moves = append(moves, Move{Job: a.waiter, To: p.assign(now, a.waiter, c, i, entered)})
-		a.waiter = nil // it is not moved twice
 	}
 	return moves
+}
+
+// canMove reports whether a job could go to another healthy upstream, one of those in among if that is not nil. The
+// candidates are in p.memory.
+func (p *Pool) canMove(now time.Time, s *sent, among *Places) bool {
+	c := &p.memory
+	s.need.clone(&c.need)
+	err := p.eligible(now, c, among, s.waiter.Tried(), p.cfg.Rand)
+	return err == nil && c.reason < Suspect && c.count == rules{suspicion: true, breakers: true}
+}
+
+// move claims one of the upstreams that canMove found. It returns nil if the job may not move.
+func (p *Pool) move(now time.Time, s *sent, may func(Waiter) bool) *Assignment {
+	if !may(s.waiter) {
+		return nil
+	}
+	c := &p.memory
+	i := c.ask(p.cfg.Policy, &c.costs, p.cfg.Rand)
+	entered, ok := c.members[i].breaker.Enter(now, false)
+	if !ok {
+		return nil
+	}
+	return p.assign(now, s.waiter, c, i, entered)
 }

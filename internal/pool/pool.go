@@ -34,6 +34,7 @@ type Pool struct {
 	norms    norms
 	watch    health.Watch
 	inFlight int
+	reported []*member  // upstreams that have reported since the last call of Withdrawals
 	memory   candidates // of the last claim; the next reuses it
 }
 

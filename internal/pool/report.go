@@ -37,6 +37,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		})
 		if !m.load.at.After(r.At) {
 			m.load.adopt(r.At, running, stalled, stalledHigh(r.Stalled, r.ByPriority), r.CoresBusy)
+			p.note(m)
 		}
 	}
 	if p.norms.uncompared++; p.norms.uncompared*comparedTogether >= len(p.set) {
@@ -93,6 +94,7 @@ func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 	}
 	if running, stalled, ok := h.counts(&m.load.estimate, m.cores(&p.norms)); ok {
 		m.load.adopt(h.At, running, stalled, stalledHigh(h.Stalled, h.ByPriority), h.CoresBusy)
+		p.note(m)
 	}
 }
 

@@ -80,6 +80,8 @@ type Sidecars struct {
 	// Again is the maximum number of times a person resubmits the job.
 	Leave time.Duration `yaml:"leave"`
 	Again int           `yaml:"again"`
+	// Withdraw has upstreams withdraw waiting jobs on request.
+	Withdraw bool `yaml:"withdraw"`
 	// Hedge sends a copy of each job to an idle upstream, if there is one.
 	Hedge bool `yaml:"hedge"`
 	// Wait is the queue timeout of jobs that do not have one.

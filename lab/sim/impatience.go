@@ -20,6 +20,7 @@ func (w *world) lose(j *job) {
 			return
 		}
 		w.withdraw(j, pool.Gone)
+		j.side.dispatch.CancelMove(w.time(w.now), j.dispatch)
 		j.side.dispatch.GiveUp(j.dispatch)
 		if j.tries >= c.Again {
 			w.end(j, Left)

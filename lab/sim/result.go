@@ -55,4 +55,5 @@ type Totals struct {
 	InFlight, Waiting  int // jobs left at the end
 	Stops              int // stops of servers
 	Hedged             int // copies of jobs sent
+	Withdrawn, Refused int // requests to withdraw jobs, by their result
 }

@@ -42,7 +42,7 @@ func newSidecar(w *world, number int) *sidecar {
 	}
 	var err, refused error
 	s.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Probe: cfg.Probe, Breaker: cfg.Breaker},
+		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Probe: cfg.Probe, Withdraw: cfg.Withdraw, Breaker: cfg.Breaker},
 		Gate:     breaker.NewSimulated,
 		Rand:     stream(poolStream),
 		Hold:     -1, // do not treat cancelled jobs as refusals of the upstream
@@ -139,6 +139,7 @@ func (s *sidecar) serve(w *world) {
 		s.granted(w, g)
 	}
 	s.reconsider(w)
+	s.withdraw(w)
 	s.askEarly(w)
 }
 

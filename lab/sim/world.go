@@ -35,6 +35,7 @@ type world struct {
 	sidecars []*sidecar
 	polls    *rand.Rand // for the times of polls
 	stops    *rand.Rand // for the times of stops
+	messages *rand.Rand // for the delays and losses of requests to withdraw jobs
 	probes   *rand.Rand // for the round trips of probes
 
 	waiting   map[int64][]*job // by number of a job that has not ended: the jobs that depend on it
@@ -53,12 +54,13 @@ func Run(ctx context.Context, cfg Config) (Totals, error) {
 
 func newWorld(cfg Config) *world {
 	w := &world{
-		cfg:     cfg,
-		byName:  make(map[string]int),
-		polls:   rand.New(rand.NewPCG(cfg.Seed, 2)),
-		stops:   rand.New(rand.NewPCG(cfg.Seed, 3)),
-		probes:  rand.New(rand.NewPCG(cfg.Seed, 4)),
-		waiting: make(map[int64][]*job),
+		cfg:      cfg,
+		byName:   make(map[string]int),
+		polls:    rand.New(rand.NewPCG(cfg.Seed, 2)),
+		stops:    rand.New(rand.NewPCG(cfg.Seed, 3)),
+		messages: rand.New(rand.NewPCG(cfg.Seed, 5)),
+		probes:   rand.New(rand.NewPCG(cfg.Seed, 4)),
+		waiting:  make(map[int64][]*job),
 	}
 	w.newServers()
 	for i := range cfg.Sidecars.Count {
@@ -143,6 +145,7 @@ func (w *world) end(j *job, o Outcome) {
 	if j.twin != nil {
 		w.drop(j.twin, pool.Gone)
 	}
+	j.side.dispatch.CancelMove(w.time(w.now), j.dispatch)
 	delete(j.side.jobs, j.dispatch)
 	w.open--
 	w.totals.Ended++

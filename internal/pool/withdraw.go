@@ -1,0 +1,107 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Upstreams that withdraw waiting jobs on request let idle ones take these: a job that waits elsewhere goes to an upstream that has
+// just reported a free core and no queue, if its data is cached there or if it would wait there longer than
+// waitFetches times the fetch. Jobs also go away from an upstream that stops soon. Each job is asked for once: a
+// refusal means that it has started.
+const (
+	waitFetches = 0.5
+	// mostlyCached is the share of a job's data from which on a fetch of the rest costs nothing.
+	mostlyCached = 0.9
+	// recentReport is the age up to which a report shows that an upstream is idle now.
+	recentReport = time.Second
+)
+
+// Withdrawals returns the jobs that their upstreams should withdraw if they have not started there, because of what was
+// reported since the last call. may decides on each job. If the upstream refuses, the new assignment must be cancelled.
+func (p *Pool) Withdrawals(now time.Time, may func(Waiter) bool) (moves []Move) {
+	if len(p.reported) == 0 {
+		return nil
+	}
+	reported := p.reported
+	p.reported = nil
+	for _, m := range reported {
+		switch {
+		case !m.inSet || m.figures.doubts.doubted || now.Sub(m.load.at) > recentReport:
+		case m.load.stalled == 0:
+			moves = p.fill(now, m, may, moves)
+		case m.leaving(now) != Eligible && !p.takers(now, false).all:
+			moves = p.evacuate(now, m, may, moves)
+		}
+	}
+	return moves
+}
+
+// note has Withdrawals look at an upstream.
+func (p *Pool) note(m *member) {
+	if p.cfg.Withdraw {
+		p.reported = append(p.reported, m)
+	}
+}
+
+// queued is a job that waits for a core, and what it would gain elsewhere, in seconds.
+type queued struct {
+	*sent
+	gain float64
+}
+
+// fill gives the free cores of an idle upstream to jobs that wait elsewhere: first those that gain most.
+func (p *Pool) fill(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
+	free := int(m.cores(&p.norms) - m.load.present(true))
+	if free < 1 {
+		return moves
+	}
+	only := NewPlaces([]string{m.Address})
+	for _, s := range p.queued(now, m) {
+		if free == 0 {
+			break
+		}
+		if !p.canMove(now, s.sent, only) {
+			continue
+		}
+		s.asked = true
+		if to := p.move(now, s.sent, may); to != nil {
+			moves = append(moves, Move{Job: s.waiter, To: to})
+			free--
+		}
+	}
+	return moves
+}
+
+// queued returns the jobs that may wait for a core elsewhere and would gain at an idle upstream, the latest of equals first.
+func (p *Pool) queued(now time.Time, idle *member) (jobs []queued) {
+	for _, m := range p.set {
+		wait := p.queueTime(now, m)
+		if m == idle || wait <= 0 {
+			continue
+		}
+		for _, s := range m.unanswered.jobs {
+			if s.waiter == nil || s.asked {
+				continue
+			}
+			fetch, missing := p.fetch(&s.need), 1-idle.cached.holds(now, &s.need, p.cfg.Interval).warm
+			if missing < 1-mostlyCached || wait > waitFetches*fetch {
+				jobs = append(jobs, queued{s, wait - missing*fetch})
+			}
+		}
+	}
+	slices.SortFunc(jobs, func(a, b queued) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(b.number, a.number))
+	})
+	return jobs
+}
+
+// queueTime is how long the last job in the queue of m waits, in seconds; 0 without a fresh report of a queue.
+func (p *Pool) queueTime(now time.Time, m *member) float64 {
+	if m.load.stalled == 0 || len(m.unanswered.jobs) == 0 || !m.fresh(now, p.cfg.Interval) {
+		return 0
+	}
+	cores := m.cores(&p.norms)
+	return wait(m.load.present(true)-m.load.blocked(true)-1, cores, cores*m.figures.pace(&p.norms))
+}
