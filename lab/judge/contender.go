@@ -142,6 +142,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	}
 	cfg.Sidecars.Hedge = c.Hedged
 	cfg.Sidecars.Probe = s.Sidecars.Probe && !c.Alone && !slices.Contains(unprobed, c.Policy)
+	cfg.Sidecars.Withdraw = s.Sidecars.Withdraw && (c.Alone || c.Policy == "expected")
 	if c.Queued {
 		cfg.Fleet.Order = "arrival"
 	}

@@ -38,7 +38,7 @@ type Family struct {
 	// Cache is the share of all projects' data that an upstream's cache holds, High that of high jobs.
 	Cache, High                      Range
 	Upstreams, Cores, Sidecars, Jobs Range
-	// Hints says whether upstreams send load hints, and respond to probes: all do that can.
+	// Hints says whether upstreams send load hints, respond to probes, and withdraw waiting jobs: all do that can.
 	Hints bool
 	// seeds is how many judge each setting, after those that tune.
 	seeds int

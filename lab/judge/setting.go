@@ -36,7 +36,8 @@ func (f *Family) draw(seed uint64) *Setting {
 	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static = f.Pattern, f.Jobs.whole(rng), length.Seconds(), 9, true
 	w.HighShare, w.Submitters = f.High.draw(rng), f.Sidecars.whole(rng)
 	s.Fleet.Upstreams, s.Fleet.Cores = f.Upstreams.whole(rng), f.Cores.whole(rng)
-	s.Sidecars.Count, s.Sidecars.Hints, s.Sidecars.Probe, s.Sidecars.LengthKey = w.Submitters, f.Hints, f.Hints, true
+	s.Sidecars.Count, s.Sidecars.Hints, s.Sidecars.Probe, s.Sidecars.Withdraw = w.Submitters, f.Hints, f.Hints, f.Hints
+	s.Sidecars.LengthKey = true
 	s.Fleet.Order = "expected" // as at the reference server
 	f.change(rng, s)
 	return s
