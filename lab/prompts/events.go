@@ -19,8 +19,8 @@ func (r *rule) tokenize(j *job) time.Duration {
 	return 5*time.Millisecond + time.Duration(j.Read)*2*time.Microsecond
 }
 
-// subscribe passes the events of a server's cache to a sidecar, as internal/report/events does: a block whose block before is
-// not known is not known, either.
+// subscribe passes the events of a server's cache to a sidecar, as internal/report/events does: a block is known only if its prefix
+// is known.
 func (p *pilotfish) subscribe(w *world, s *server, address string) {
 	known, missed := map[int64]bool{}, false
 	s.changed = append(s.changed, func(c change) {

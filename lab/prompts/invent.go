@@ -8,8 +8,8 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Invent invents an hour of prompts. Of four chats, one is a single long prompt; the others go on from one of twenty
-// templates, most often the first one, for six turns in the mean. Each turn adds some blocks.
+// Invent generates an hour of prompts. One chat of four is a single long prompt. The others start with one of twenty templates, most
+// often the first one, and have six turns on average. Each turn adds some blocks.
 func Invent(seed uint64) (jobs []trace.Job) {
 	const hour, chats, templates = 3600, 2200, 20
 	rng, next := rand.New(rand.NewPCG(seed, 0)), int64(0)

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// real is the first minutes of the trace, until an instant in seconds.
+// real returns the trace up to a time in seconds.
 func real(t *testing.T, until float64) []trace.Job {
 	t.Helper()
 	jobs, err := trace.Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
@@ -22,7 +22,7 @@ func real(t *testing.T, until float64) []trace.Job {
 	return jobs[:at]
 }
 
-// named are rules by their names.
+// named returns rules by their names.
 func named(names ...string) (some []*rule) {
 	for _, name := range names {
 		some = append(some, slices.DeleteFunc(rules(), func(r *rule) bool { return r.name != name })...)
@@ -30,7 +30,7 @@ func named(names ...string) (some []*rule) {
 	return some
 }
 
-// A server reads one prompt after the other, without the full blocks that it has. It reads the last token in any case.
+// A server reads one prompt after the other, except the cached blocks. It always reads the last token.
 func TestServerReadsInOrder(t *testing.T) {
 	results := play(config{
 		jobs: []trace.Job{
@@ -55,7 +55,7 @@ func TestServerReadsInOrder(t *testing.T) {
 	assert.Equal(t, want, results)
 }
 
-// A beginning outlives what follows it, and what was used last outlives the rest.
+// A prefix outlives the blocks after it, and the most recently used blocks outlive the others.
 func TestCacheForgetsTheEndsFirst(t *testing.T) {
 	c := &cache{limit: 5}
 	c.put([]int64{0, 1, 2})
@@ -68,7 +68,7 @@ func TestCacheForgetsTheEndsFirst(t *testing.T) {
 	assert.Equal(t, 5, c.n)
 }
 
-// Three servers: the first has the prompt, and is busy; the second has half of it; the third has nothing to do.
+// Three servers: the first has the whole prompt and is busy, the second has half of it, and the third is idle.
 func TestRulesOfOthers(t *testing.T) {
 	prompt := &job{Job: &trace.Job{Read: 4 * 512, Blocks: []int64{0, 1, 2, 3}, Submitter: 9}}
 	for rule, want := range map[string]int{
@@ -110,7 +110,7 @@ func TestEqualSeedsGiveEqualResults(t *testing.T) {
 	}
 }
 
-// Chains find more than one key, and the wait for the first token is far shorter.
+// Chains find more than a single key does, and the time to the first token is far shorter.
 func TestChainsFindMore(t *testing.T) {
 	c := Comparison{
 		jobs: real(t, 900), from: 300, until: 900, blocks: []int{6000}, loads: []float64{0.7},
@@ -130,7 +130,7 @@ func TestChainsFindMore(t *testing.T) {
 	assert.Regexp(t, `expected / best in one process +0\.\d\d \[`, out.String())
 }
 
-// With the caches' events, sidecars find what others have sent. When events are missing, no sidecar does worse than without events.
+// With events of the caches, sidecars find what other sidecars have sent. With missing events they do no worse than without events.
 func TestEvents(t *testing.T) {
 	c := Comparison{
 		jobs: real(t, 900), from: 300, until: 900, routers: []int{3}, rules: named("expected", "expected, events", "llm-d"), seeds: 1,
@@ -149,8 +149,8 @@ func TestEvents(t *testing.T) {
 	assert.Less(t, mean(some.mean), 1.03*mean(none.mean))
 }
 
-// Without reports, one router finds nearly all that a single server would have, whatever the addresses, and texts wait no
-// longer than with reports: it knows its own.
+// Without reports, one router finds nearly as much as a single server would, whatever the addresses. Prompts wait no longer than with
+// reports, because the router knows what it sent.
 func TestWithoutReports(t *testing.T) {
 	quiet := config{jobs: real(t, 150), servers: 4, rate: 1e9, blocks: 3000, routers: 1, rule: named("expected, no reports")[0], spread: spread}
 	found := func(results []result) (n int) {
@@ -171,7 +171,7 @@ func TestWithoutReports(t *testing.T) {
 	assert.Less(t, mean(without.mean), 1.1*mean(with.mean))
 }
 
-// Invented chats go on where they were, and a bound is below every rule.
+// Turns of generated chats extend the turns before, and the bounds are below every rule.
 func TestInventedChats(t *testing.T) {
 	jobs := Invent(3)
 	assert.Equal(t, jobs, Invent(3))

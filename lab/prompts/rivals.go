@@ -27,9 +27,9 @@ func sessionHash(_ *rival, _ *world, j *job, costs []float64) {
 	}
 }
 
-// sglang is SGLang's cache_aware: with an imbalance of 32 requests and of 1.0001 times it takes the server with the
-// fewest; else that which was sent the longest beginning, if that is more than half of the prompt; else that which was
-// sent the least.
+// sglang is SGLang's cache_aware. If the numbers of open requests differ by more than 32 and by a factor of more than 1.0001, it
+// chooses the server with the fewest. Otherwise it chooses the server that was sent the longest prefix, if that is more than half of
+// the prompt, or else the server with the smallest tree.
 func sglang(r *rival, w *world, j *job, costs []float64) {
 	lowest, highest, best := r.own[0].open, 0, 0
 	for i := range costs {
@@ -47,9 +47,9 @@ func sglang(r *rival, w *world, j *job, costs []float64) {
 	}
 }
 
-// llmd is llm-d's prefix scorers, with 3 for the share of the prompt that a server holds, and 2 for where its queue
-// is between the longest and the shortest, polled every 50 ms. The precise one knows by events what servers hold, the
-// approximate one by what this router has sent.
+// llmd is llm-d's prefix scorers: weight 3 for the share of the prompt that a server has cached, and weight 2 for the position of its
+// queue between the longest and the shortest one, polled every 50 ms. The precise scorer uses events of the caches, the approximate
+// one the prompts that this router has sent.
 func llmd(r *rival, w *world, j *job, costs []float64) {
 	if w.now-r.polled >= 50*time.Millisecond || r.queues == nil {
 		r.polled, r.queues = w.now, r.queues[:0]
@@ -70,8 +70,8 @@ func llmd(r *rival, w *world, j *job, costs []float64) {
 	}
 }
 
-// dynamo is Dynamo's cost, in blocks: those to be read, of the prompts that this router has sent and of this one, and
-// those in use by them. What each server holds it knows by events.
+// dynamo is Dynamo's cost, in blocks: blocks to read, plus blocks in use, of this prompt and of those that this router has sent. It
+// uses events of the caches.
 func dynamo(r *rival, w *world, j *job, costs []float64) {
 	for i := range costs {
 		own := &r.own[i]
@@ -79,14 +79,14 @@ func dynamo(r *rival, w *world, j *job, costs []float64) {
 	}
 }
 
-// knowsAll is for a bound: it knows when each server will have read the prompt.
+// knowsAll is the cost of a bound: the exact time at which each server will have read the prompt.
 func knowsAll(_ *rival, w *world, j *job, costs []float64) {
 	for i, s := range w.servers {
 		costs[i] = s.end(w.now, j)
 	}
 }
 
-// rival is a router of somebody else's.
+// rival is a router of another project.
 type rival struct {
 	rng    *rand.Rand
 	turn   int
@@ -95,7 +95,7 @@ type rival struct {
 	polled time.Duration
 }
 
-// own is what a router knows of its own jobs at a server.
+// own is the state of a router's own jobs at a server.
 type own struct {
 	open   int
 	unread int64 // tokens

@@ -35,10 +35,10 @@ type counts struct {
 	taken                 int64 // tokens of the prompts that were started, without the cached ones
 }
 
-// change is what a prompt changed in a cache.
+// change is the change of a cache by one prompt.
 type change struct{ prompt, stored, removed []int64 }
 
-// keep uses a prompt's blocks in the cache.
+// keep puts a prompt's blocks into the cache.
 func (s *server) keep(j *job) {
 	c := change{prompt: j.full()}
 	c.stored, c.removed = s.kept.put(c.prompt)
@@ -82,7 +82,7 @@ func (s *server) read(w *world) {
 	})
 }
 
-// end is the time until it has read a prompt that arrives now, in seconds.
+// end is the time until the server has read a prompt that arrives now, in seconds.
 func (s *server) end(now time.Duration, j *job) float64 {
 	kept, end := map[int64]bool{}, max(0, s.until-now).Seconds()
 	for n, next := range append(slices.Clip(s.waiting), j) {

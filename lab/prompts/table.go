@@ -17,10 +17,10 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Comparison is a table of rules: for each size of the servers' caches and each load, with several numbers of routers.
+// Comparison makes one table of rules for each size of the servers' caches and each load.
 type Comparison struct {
 	jobs []trace.Job
-	// from and until are the part of the trace that is measured, in seconds; what comes before warms the caches.
+	// from and until bound the measured part of the trace, in seconds; the part before fills the caches.
 	from, until float64
 	blocks      []int
 	loads       []float64 // tokens that come for each token that can be read
@@ -38,27 +38,27 @@ func Compare(jobs []trace.Job) *Comparison {
 }
 
 const (
-	// parts of the trace are the pairs of the intervals, with the seeds.
+	// parts is the number of parts of the trace. Each part with each seed is one sample of a bootstrap interval.
 	parts = 4
-	// servers is how many there are.
+	// servers is the number of servers.
 	servers = 8
-	// spread is how coarse the trace's times are.
+	// spread is the resolution of the trace's times.
 	spread = 3 * time.Second
 )
 
-// cell is what came of a rule: for each seed and part of the trace.
+// cell is the result of a rule: means and percentiles for each seed and part of the trace.
 type cell struct {
 	mean, p99 []float64
 	found     float64
 }
 
-// setting is what a cell of a table is of.
+// setting identifies a cell of a table.
 type setting struct {
 	routers int
 	rule    *rule
 }
 
-// WriteText plays all, and writes the tables.
+// WriteText simulates all cells and writes the tables.
 func (c *Comparison) WriteText(ctx context.Context, out io.Writer) error {
 	c.jobs = slices.DeleteFunc(slices.Clone(c.jobs), func(j trace.Job) bool { return j.Offset >= c.until })
 	fmt.Fprintf(out, "%s requests in %s, measured from %s on; %d servers, %d seeds. Times to the first token in s; in brackets 95 %% intervals.\n\n",
@@ -77,7 +77,7 @@ func (c *Comparison) WriteText(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// cells plays what a table shows.
+// cells simulates the cells of one table.
 func (c *Comparison) cells(ctx context.Context, blocks int, load float64) (map[setting]*cell, error) {
 	cells := map[setting]*cell{}
 	var mu sync.Mutex
@@ -128,7 +128,7 @@ func (c *Comparison) cell(cfg config) (*cell, error) {
 	return one, nil
 }
 
-// rate is the tokens that a server must read in a second for a load.
+// rate is the prefill rate of a server at a load, in tokens per second.
 func (c *Comparison) rate(load float64) float64 {
 	tokens := 0.0
 	for i := range c.jobs {
@@ -137,8 +137,8 @@ func (c *Comparison) rate(load float64) float64 {
 	return tokens / c.until / load / servers
 }
 
-// table compares the rules at one load, and pilotfish with the rule that is best beside it: with as many routers, as one
-// process that sees all, and of those without events.
+// table compares the rules at one load. Its last rows divide pilotfish's times by those of the best rival: with as many routers, with
+// one router, and without events.
 func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *stats.Grid {
 	g := &stats.Grid{
 		Title: fmt.Sprintf("%s blocks at each server, load %g: it reads %.0f tokens/s", stats.Thousands(blocks), load, c.rate(load)),

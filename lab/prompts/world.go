@@ -57,18 +57,18 @@ func (j *job) full() []int64 { return j.Blocks[:min(int64(len(j.Blocks)), j.Read
 // rule is how routers choose.
 type rule struct {
 	name string
-	// Pilotfish's key is this many blocks of a prompt, or a chain of all blocks if 0. It polls servers at this interval; if
-	// 0, it gets no reports, and no load with answers.
+	// blocks is the number of blocks that make pilotfish's key; 0 uses the chain of all blocks. interval is the interval of its
+	// polls; 0 makes no polls and reads no load from responses.
 	blocks   int
 	interval time.Duration
-	// Another router fills in the cost of each server, and takes one with the lowest cost.
+	// costs fills in the cost of each server for a rival, which chooses one with the lowest cost; nil is pilotfish.
 	costs func(r *rival, w *world, j *job, costs []float64)
-	// events is set if it receives the events of every server's cache, and lost is the share of them that pilotfish misses.
+	// events is set if routers receive the events of every cache. lost is the share of them that pilotfish misses.
 	events bool
 	lost   float64
 }
 
-// rules are all that are compared, pilotfish's over chains first. The others have their defaults.
+// rules returns the rules to compare, pilotfish with chains first. Rivals have their defaults.
 func rules() []*rule {
 	return []*rule{
 		{name: "expected", interval: time.Second / 4},
