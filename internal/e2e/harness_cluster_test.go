@@ -96,8 +96,8 @@ func (c *cluster) eligible(n, of int) {
 		if err != nil {
 			return false
 		}
-		const name = "pilotfish_upstream_eligible"
-		return scraped.count(name) == of && scraped.sum(name) == float64(n)
+		const known = "pilotfish_fleet_upstreams"
+		return scraped.sum(known) == float64(of) && scraped.sum(known+"_eligible") == float64(n)
 	}, 2*patience, 10*tick, "the sidecar may not use %d upstreams of %d", n, of)
 }
 
