@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -286,4 +288,28 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		_, err = claim(t.Context(), b, dispatch.Request{})
 		assert.ErrorIs(t, err, dispatch.ErrFull)
 	})
+}
+
+// States lists each upstream once, in order, however many steps that takes.
+func TestStatesOfManyUpstreams(t *testing.T) {
+	for _, n := range []int{0, 1, 499, 500, 501, 1000, 2300} {
+		b := newBalancer(t, n, dispatch.DefaultQueue(), balancer.Hooks{})
+		states := b.States()
+		assert.Len(t, states, n)
+		assert.True(t, slices.IsSortedFunc(states, func(a, b pool.State) int { return strings.Compare(a.Address, b.Address) }))
+		assert.Len(t, slices.CompactFunc(states, func(a, b pool.State) bool { return a.Address == b.Address }), n)
+	}
+}
+
+// What is asked of many projects is the same as what is asked of each.
+func TestHoldersOfManyProjects(t *testing.T) {
+	b := newBalancer(t, 3, dispatch.DefaultQueue(), balancer.Hooks{})
+	var projects []uint64
+	want := map[uint64][]string{}
+	for project := range uint64(20) {
+		l, err := claim(t.Context(), b, dispatch.Request{Project: project + 1})
+		require.NoError(t, err)
+		projects, want[project+1] = append(projects, project+1), []string{l.Address}
+	}
+	assert.Equal(t, want, b.Holders(projects))
 }

@@ -1,6 +1,8 @@
 package balancer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -89,15 +91,41 @@ func (b *Balancer) Ready() bool {
 	return b.pool.Len() > 0
 }
 
+// Bounds of the work for States and Holders in one step. Jobs can claim upstreams between two steps.
+const (
+	statesAtOnce  = 500
+	holdersAtOnce = 8
+)
+
 // States returns the state of each upstream, sorted by address.
-func (b *Balancer) States() []pool.State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.States(time.Now())
+func (b *Balancer) States() (all []pool.State) {
+	var list *pool.StateList
+	next := func() []pool.State {
+		now := b.lock(time.Now())
+		defer b.mu.Unlock()
+		if list == nil {
+			list, all = b.pool.ListStates(now), make([]pool.State, 0, b.pool.Len())
+		}
+		return list.Next(now, statesAtOnce)
+	}
+	for {
+		some := next()
+		if all = append(all, some...); len(some) < statesAtOnce {
+			return all
+		}
+	}
 }
 
 // Holders returns the upstreams that have the data of each project.
 func (b *Balancer) Holders(projects []uint64) map[uint64][]string {
+	all := make(map[uint64][]string, len(projects))
+	for some := range slices.Chunk(projects, holdersAtOnce) {
+		maps.Copy(all, b.holders(some))
+	}
+	return all
+}
+
+func (b *Balancer) holders(projects []uint64) map[uint64][]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pool.Holders(time.Now(), projects)

@@ -3,6 +3,8 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/health"
@@ -93,14 +95,36 @@ func (s *State) status() string {
 func (s *State) Leaves() bool { return s.Draining || s.Drained || s.Reason == Stopping }
 
 // States lists the upstreams in the set, by address.
-func (p *Pool) States(now time.Time) []State {
-	states := make([]State, 0, len(p.set))
-	count := p.rules(now, p.set, true)
-	count.breakers = true
-	for _, m := range p.set {
+func (p *Pool) States(now time.Time) []State { return p.ListStates(now).Next(now, len(p.set)) }
+
+// StateList lists the upstreams in steps, between which the set can change.
+type StateList struct {
+	pool  *Pool
+	rules rules
+	last  string // address
+}
+
+// ListStates starts a list.
+func (p *Pool) ListStates(now time.Time) *StateList {
+	l := &StateList{pool: p, rules: p.rules(now, p.set, true)}
+	l.rules.breakers = true
+	return l
+}
+
+// Next lists the next upstreams, at most most.
+func (l *StateList) Next(now time.Time, most int) []State {
+	p := l.pool
+	from, found := slices.BinarySearchFunc(p.set, l.last, func(m *member, address string) int { return strings.Compare(m.Address, address) })
+	if found {
+		from++
+	}
+	set := p.set[from:min(from+most, len(p.set))]
+	states := make([]State, 0, len(set))
+	for _, m := range set {
+		l.last = m.Address
 		s := p.state(now, m)
 		if s.Reason = m.leaving(now); s.Reason == Eligible {
-			s.Reason = m.reason(now, nil, count, p.cfg.Interval)
+			s.Reason = m.reason(now, nil, l.rules, p.cfg.Interval)
 		}
 		if s.Reason == Eligible && !s.DownSince.IsZero() {
 			s.Reason = Shut // a job may try it, but it is down until it is reached
