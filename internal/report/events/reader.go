@@ -144,7 +144,7 @@ func (r *Reader) read(ctx context.Context, publisher, address string, c *cache) 
 		if err != nil {
 			return true, err
 		}
-		if len(frames) != 3 || len(frames[1]) != 8 {
+		if len(frames) != maxFrames || len(frames[1]) != 8 {
 			return true, errEvents
 		}
 		events, err := batch(frames[2])

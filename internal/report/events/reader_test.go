@@ -127,22 +127,25 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// A frame that is too long, alone or with those before it, is refused before it is read.
+// A frame that is too long, alone or with those before it, is refused before it is read. So are too many frames.
 func TestMessagesAreBounded(t *testing.T) {
-	for _, size := range []uint64{maxMessage, maxMessage + 1, 1 << 63} {
-		in, out := io.Pipe()
-		go func() {
-			_, _ = out.Write(append([]byte(greeting), frame(command, "\x05READY")...))
-			_, _ = out.Write(append(frame(more, "x"), binary.BigEndian.AppendUint64([]byte{long}, size)...))
-			out.Close()
-		}()
-		s, err := subscribe(struct {
-			io.Reader
-			io.Writer
-		}{in, io.Discard}, "")
-		require.NoError(t, err)
-		_, err = s.next()
-		require.ErrorContains(t, err, "at most 16777216 bytes are read")
+	hello := append(slices.Clone(greeting), frame(command, "\x05READY")...)
+	long := func(size uint64) []byte { return binary.BigEndian.AppendUint64(append(frame(more, "x"), long), size) }
+	const tooLong = "at most 16777216 bytes are read"
+	for want, messages := range map[string][][]byte{
+		tooLong:           {long(maxMessage), long(maxMessage + 1), long(1 << 63)},
+		errEvents.Error(): {slices.Repeat(frame(more, ""), maxFrames+1)},
+		"EOF":             {frame(more, ""), long(maxMessage - 1), nil},
+	} {
+		for _, message := range messages {
+			s, err := subscribe(struct {
+				io.Reader
+				io.Writer
+			}{io.MultiReader(bytes.NewReader(hello), bytes.NewReader(message)), io.Discard}, "")
+			require.NoError(t, err)
+			_, err = s.next()
+			require.ErrorContains(t, err, want)
+		}
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // maxMessage is the maximum size of a message in bytes. A prompt of a million tokens that is read at once takes about 7 MB.
 const maxMessage = 16 << 20
 
+// maxFrames is the maximum number of frames of a message: topic, sequence number and batch.
+const maxFrames = 3
+
 // Flags of a frame.
 const (
 	more    = 1 << iota // another frame of the same message follows
@@ -75,6 +78,9 @@ func (s *subscriber) next() (frames [][]byte, err error) {
 		s.buf, ends = all, append(ends, len(all))
 		if flags&more == 0 {
 			break
+		}
+		if len(ends) == maxFrames {
+			return nil, errEvents
 		}
 	}
 	start := 0
