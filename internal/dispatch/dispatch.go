@@ -47,7 +47,6 @@ func (d *Dispatcher) Probes(now time.Time, j *Job) (addresses []string, timeout 
 	if j.to != nil || d.queue.len() > 0 {
 		return nil, 0
 	}
-	j.heavy = d.pool.Heavy(j.request())
 	return d.pool.Probes(now, j.request(), d.tried(now, j))
 }
 

@@ -50,9 +50,9 @@ func (p *Pool) Probes(now time.Time, r Request, tried *Places) (addresses []stri
 		return nil, 0
 	}
 	rng := rand.New(rand.NewPCG(p.watch.Claims(), r.Project))
-	c := &p.memory
+	heavy, c := p.Heavy(r), &p.memory
 	p.need(&c.need, &r, false)
-	c.need.heavy = r.Heavy
+	c.need.heavy = heavy
 	if err := p.eligible(now, c, r.Among, tried, rng); err != nil || len(c.members) < 2 || c.need.prompt != nil {
 		return nil, 0
 	}
