@@ -25,7 +25,7 @@ type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	read func(now *Live, send send)
-	left func(value float64) bool // out of a summary; nil leaves out nothing
+	omit func(value float64) bool // reports whether a summary leaves it out; nil leaves out nothing
 }
 
 // send sends a value with the values of its labels.
@@ -47,7 +47,7 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	now := l.source(time.Now())
 	for _, f := range l.families {
 		f.read(&now, func(value float64, labels ...string) {
-			if l.summary && f.left != nil && f.left(value) {
+			if l.summary && f.omit != nil && f.omit(value) {
 				return
 			}
 			m, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)
@@ -89,9 +89,9 @@ func count(name, help string, is func(*quality.Upstream) bool) family {
 	})
 }
 
-// unless leaves values out of a summary: those of a healthy upstream, say.
-func (f family) unless(left func(value float64) bool) family {
-	f.left = left
+// omitIf leaves values out of a summary, such as those of a healthy upstream.
+func (f family) omitIf(omit func(value float64) bool) family {
+	f.omit = omit
 	return f
 }
 
