@@ -155,13 +155,12 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 // returns nil if the file does not have the old name, or has both.
 func (d Document) Rename(old, name string) *Error {
 	was, there := d.values[old]
-	section, _, _ := cutLast(old)
+	section, from := cutLast(old)
 	of := d.values[section].node
 	if _, both := d.values[name]; !there || both || of == nil {
 		return nil
 	}
-	_, from, _ := cutLast(old)
-	_, to, _ := cutLast(name)
+	_, to := cutLast(name)
 	for pair := range slices.Chunk(of.Content, 2) {
 		if pair[0].Value != from {
 			continue
@@ -179,9 +178,9 @@ func (d Document) Rename(old, name string) *Error {
 }
 
 // cutLast separates a key from its section.
-func cutLast(key string) (section, name string, found bool) {
+func cutLast(key string) (section, name string) {
 	i := strings.LastIndexByte(key, '.')
-	return key[:max(i, 0)], key[i+1:], i >= 0
+	return key[:max(i, 0)], key[i+1:]
 }
 
 // fault returns a fault at a position of the file.

@@ -125,7 +125,7 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 		line("no job names a project, so caches play no part: job.project says where it is")
 	}
 	line("first byte p50 %s, p99 %s; last byte p50 %s, p99 %s",
-		measured(all.FirstByte.P50, " s"), measured(all.FirstByte.P99, " s"), measured(all.LastByte.P50, " s"), measured(all.LastByte.P99, " s"))
+		measured(all.FirstByte.P50), measured(all.FirstByte.P99), measured(all.LastByte.P50), measured(all.LastByte.P99))
 	if c := n.Capacity; c != nil {
 		advice := fmt.Sprintf("%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
 			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
@@ -185,27 +185,27 @@ var columns = []struct {
 }{
 	{"jobs", 6, func(u *quality.Upstream) string { return short(u.Jobs) }},
 	{"own", 5, func(u *quality.Upstream) string { return fmt.Sprint(u.InFlight) }},
-	{"wait", 8, func(u *quality.Upstream) string { return known(u.Wait, "–") }},
+	{"wait", 8, func(u *quality.Upstream) string { return known(u.Wait) }},
 	{"attempts/min", 13, func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteAttempts) }},
 	{"failed", 7, func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
 	{"found", 7, func(u *quality.Upstream) string { return share(u.MinuteData.Found, u.MinuteData.Jobs) }},
-	{"first byte", 12, func(u *quality.Upstream) string { return measured(u.Latency, " s") }},
+	{"first byte", 12, func(u *quality.Upstream) string { return measured(u.Latency) }},
 }
 
-// known formats a number of seconds, or returns otherwise if it is negative.
-func known(seconds float64, otherwise string) string {
+// known formats a number of seconds; a negative one is unknown.
+func known(seconds float64) string {
 	if seconds < 0 {
-		return otherwise
+		return "–"
 	}
 	return short(seconds) + " s"
 }
 
-// measured formats a number with its unit; 0 is unknown.
-func measured(x float64, unit string) string {
-	if x == 0 {
+// measured formats a number of seconds that cannot be 0; 0 is unknown.
+func measured(seconds float64) string {
+	if seconds == 0 {
 		return "unknown"
 	}
-	return short(x) + unit
+	return short(seconds) + " s"
 }
 
 // writeUpstreams writes a row for each upstream, up to rows, and the number of omitted ones. Upstreams with problems come
