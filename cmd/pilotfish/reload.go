@@ -122,7 +122,7 @@ func (s *sidecar) watchFile(ctx context.Context) {
 // poolSettings returns the pool's settings.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 	s.Interval, s.Breaker, s.Heavy = cfg.Reports.Interval, cfg.Breaker, cfg.Selection.Heavy
-	s.Probe = cfg.Reports.Probes()
+	s.Probe, s.Withdraw = cfg.Reports.Probes(), cfg.Job.WithdrawPath != ""
 	if s.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
 		return s, err
 	}

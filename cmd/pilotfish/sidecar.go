@@ -158,6 +158,12 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		Probe: func(ctx context.Context, addresses []string, project string, timeout time.Duration) []*pool.Hint {
 			return s.current.Load().reports.Probe(ctx, addresses, project, timeout)
 		},
+		Withdraw: func(address, id string) bool {
+			g := s.current.Load()
+			accepted := g.reports.Withdraw(address, g.cfg.Job.WithdrawPath, id)
+			s.metrics.Withdrawn(accepted)
+			return accepted
+		},
 		Ask: func(address string) { s.current.Load().reports.Ask(address) },
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)

@@ -5,7 +5,9 @@ package balancer
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,6 +26,8 @@ type Hooks struct {
 	// Probe requests the load of upstreams before a job is claimed, and returns their loads in the same order; nil is a
 	// request that failed. It blocks at most as long as timeout. project is the identifier of the job's project, or "".
 	Probe func(ctx context.Context, addresses []string, project string, timeout time.Duration) []*pool.Hint
+	// Withdraw requests that an upstream withdraw the attempt with that ID, and reports whether it does. It blocks.
+	Withdraw func(address, id string) bool
 	// Ask is called for an upstream that should be polled at once.
 	Ask func(address string)
 	// Joined and Gone are called when upstreams were added to or removed from the pool.
@@ -34,6 +38,7 @@ type Hooks struct {
 // Balancer lets many goroutines share one dispatcher and its pool.
 type Balancer struct {
 	hooks Hooks
+	name  string        // random; the start of the IDs of attempts
 	wake  chan struct{} // wakes Run when a job is queued
 
 	mu       sync.Mutex
@@ -41,7 +46,8 @@ type Balancer struct {
 	dispatch *dispatch.Dispatcher
 	pool     *pool.Pool // the dispatcher's pool
 	waiting  map[*dispatch.Job]chan dispatch.Grant
-	open     Lease // head of the ring of open leases: after is the oldest, before the latest
+	asked    []dispatch.Withdrawal // requests to send once the mutex is released
+	open     Lease                 // head of the ring of open leases: after is the oldest, before the latest
 }
 
 // New returns a balancer that owns d. Run must be running: without it, queued jobs
@@ -49,6 +55,7 @@ type Balancer struct {
 func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
 	b := &Balancer{
 		hooks:    hooks,
+		name:     rand.Text() + "-",
 		wake:     make(chan struct{}, 1),
 		dispatch: d,
 		pool:     d.Pool(),
@@ -77,6 +84,7 @@ func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
 	happen(now)
 	b.serve(now)
 	b.reconsider(now)
+	b.asked = append(b.asked, b.dispatch.Withdrawals(now)...)
 }
 
 // reconsider withdraws the attempts of jobs that are moved to another upstream. The jobs'
@@ -93,8 +101,12 @@ func (b *Balancer) reconsider(now time.Time) {
 // unlock releases the mutex, and then requests the early reports that the pool needs. Callers defer
 // it, so a panic leaves no locked mutex.
 func (b *Balancer) unlock() {
-	ask := b.pool.Poll()
+	ask, asked := b.pool.Poll(), b.asked
+	b.asked = nil
 	b.mu.Unlock()
+	for _, a := range asked {
+		go b.withdraw(a)
+	}
 	if b.hooks.Ask == nil {
 		return
 	}
@@ -102,6 +114,26 @@ func (b *Balancer) unlock() {
 		b.hooks.Ask(address)
 	}
 }
+
+// withdrawTime is the time from the request to withdraw a job to its response, which says that it did not start. After that,
+// the upstream that was claimed for the job is free for another.
+const withdrawTime = time.Second
+
+// withdraw has an upstream withdraw a waiting job. The response to the job itself says whether it was withdrawn, so the job
+// is not sent twice whatever becomes of the request.
+func (b *Balancer) withdraw(w dispatch.Withdrawal) {
+	cancel := func() {
+		b.event(time.Now(), func(now time.Time) { b.dispatch.CancelWithdrawal(now, w.Job) })
+	}
+	if !b.hooks.Withdraw(w.Address, b.attemptID(w.Number)) {
+		cancel()
+		return
+	}
+	time.AfterFunc(withdrawTime, cancel)
+}
+
+// attemptID names an attempt. No other sidecar has the same.
+func (b *Balancer) attemptID(number uint64) string { return b.name + strconv.FormatUint(number, 36) }
 
 // serve sends grants to the queued jobs. The mutex must be held.
 func (b *Balancer) serve(now time.Time) {

@@ -98,6 +98,9 @@ func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 	return loads[:min(n, len(loads))]
 }
 
+// ID names the attempt in requests to withdraw it.
+func (l *Lease) ID() string { return l.b.attemptID(l.assignment.Number()) }
+
 // Answered records that the response has begun; see pool.Assignment.
 func (l *Lease) Answered(now time.Time, healthy bool, hint *pool.Hint) {
 	now = l.answered(now, healthy, hint)

@@ -66,6 +66,8 @@ type Withdrawer interface{ Withdraw() bool }
 //	| ended | <--+------------+--------+---------------------------+
 //	+-------+
 //
+// A job is asking instead of moving if its upstream must confirm (Withdrawals, CancelWithdrawal).
+//
 // A job whose attempt succeeds stays claimed: the shell ends the assignment, and the dispatcher hears no more of the job.
 type Job struct {
 	Request

@@ -27,24 +27,41 @@ func (d *Dispatcher) Reconsider(now time.Time) []*Job {
 	return moved
 }
 
-// Withdrawals returns the jobs that the shell must ask their upstreams to withdraw: they wait there, and another upstream is
-// claimed for them. The shell calls it after every event. When the attempt fails with pool.Moved, Arrive returns the
-// claimed upstream. When the upstream refuses or does not respond, the shell calls CancelMove.
+// Withdrawal is an attempt that its upstream should withdraw.
+type Withdrawal struct {
+	Job     *Job
+	Address string
+	Number  uint64 // of the claim
+}
+
+// Withdrawals returns the attempts that the shell must ask upstreams to withdraw: the jobs wait there, and another upstream is
+// claimed for each. The shell calls it after every event. When the attempt fails with pool.Moved, Arrive returns the
+// claimed upstream. When the upstream refuses or does not respond, the shell calls CancelWithdrawal.
 //
 // A job is asked for at most once. The upstream confirms that the job has not started, so the move counts neither as an attempt
 // nor as a retry.
-func (d *Dispatcher) Withdrawals(now time.Time) []*Job {
+func (d *Dispatcher) Withdrawals(now time.Time) []Withdrawal {
 	moves := d.pool.Withdrawals(now, func(w pool.Waiter) bool {
 		j := ofThis(w)
 		return j.state == claimed && !j.asked && d.retry.Attempts > 1
 	})
-	asked := make([]*Job, len(moves))
+	if len(moves) == 0 { // as for nearly every event
+		return nil
+	}
+	asked := make([]Withdrawal, len(moves))
 	for i, m := range moves {
 		j := ofThis(m.Job)
 		j.to, j.state, j.asked = m.To, asking, true
-		asked[i] = j
+		asked[i] = Withdrawal{j, m.From, m.Number}
 	}
 	return asked
+}
+
+// CancelWithdrawal cancels the move of a job that its upstream did not withdraw.
+func (d *Dispatcher) CancelWithdrawal(now time.Time, j *Job) {
+	if j.state == asking {
+		d.CancelMove(now, j)
+	}
 }
 
 // ofThis returns the Job that the pool holds as a Waiter.

@@ -22,7 +22,7 @@ func asked(t *testing.T) (*fixture, Grant) {
 	for i := range 4 {
 		f.load(now, i, map[bool]float64{true: 9, false: 0}[i == 1])
 	}
-	require.Equal(t, []*Job{g.Job}, f.Withdrawals(now))
+	require.Equal(t, []Withdrawal{{g.Job, address(1), g.Assignment.Number()}}, f.Withdrawals(now))
 	require.Equal(t, 2, f.Pool().InFlight(), "it counts at both")
 	return f, g
 }
@@ -46,7 +46,7 @@ func TestAJobThatIsToBeWithdrawn(t *testing.T) {
 		f, g := asked(t)
 		to := g.Job.to
 		if c.failure == nil {
-			f.CancelMove(now, g.Job)
+			f.CancelWithdrawal(now, g.Job)
 			g.Assignment.Done(now, pool.Answered)
 		} else if next := f.fail(now, g, *c.failure); next.Again {
 			a := f.claim(now, g.Job).Assignment
@@ -65,7 +65,7 @@ func TestAJobThatIsToBeWithdrawn(t *testing.T) {
 func TestAWithdrawalThatCameLate(t *testing.T) {
 	f, g := asked(t)
 	now := start.Add(time.Second)
-	f.CancelMove(now, g.Job)
+	f.CancelWithdrawal(now, g.Job)
 	assert.Empty(t, f.Withdrawals(now))
 	require.True(t, f.fail(now, g, Failure{Outcome: pool.Moved, Repeatable: true}).Again)
 	next := f.claim(now, g.Job)

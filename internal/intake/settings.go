@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/textproto"
 	"slices"
+	"strings"
 
 	"example.org/pilotfish/internal/settings"
 )
@@ -40,6 +41,10 @@ type Settings struct {
 	// ExpectedHeader is the request header with the job's expected duration in seconds, for
 	// upstreams that run short jobs first. If empty, no such header is sent.
 	ExpectedHeader string `yaml:"expected_header"`
+	// WithdrawPath is the path at which upstreams withdraw a waiting job on DELETE, such as /v1/jobs/{id}. Each job then has
+	// its ID in the header Job-Id. An idle upstream gets jobs that wait elsewhere, if they are withdrawn there before they
+	// start. If empty, waiting jobs stay where they are.
+	WithdrawPath string `yaml:"withdraw_path"`
 	// MaxBody is the maximum size of a body; a larger body is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
 	// Budget is the maximum total size of the bodies kept for retries. A job whose body does
@@ -89,6 +94,9 @@ func (s Settings) Check(f *settings.Faults) {
 		f.Add("expected_header", "%q is not a valid header name", name)
 	case slices.Contains(reserved, name):
 		f.Add("expected_header", "%q is reserved for HTTP or pilotfish", name)
+	}
+	if path := s.WithdrawPath; path != "" && (!strings.HasPrefix(path, "/") || strings.Count(path, "{id}") != 1) {
+		f.Add("withdraw_path", "%q is not a path with one {id}", path)
 	}
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	if s.MaxBody > largestSize {

@@ -149,6 +149,13 @@ func (b *Book) Expect(own, to http.Header) {
 	to[name], b.expects = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}, true
 }
 
+// Identify adds the ID by which the upstream can be asked to withdraw the attempt, and replaces one of the submitter.
+func (b *Book) Identify(to http.Header) {
+	if b.cfg.Job.WithdrawPath != "" {
+		to["Job-Id"] = []string{b.Lease.ID()}
+	}
+}
+
 // Move moves the lease to another upstream, after the previous attempt failed with err.
 func (b *Book) Move(now time.Time, address string, err error) {
 	b.Record.EndAttempt(now, pool.Refused, err)

@@ -34,6 +34,7 @@ type Metrics struct {
 	*upstreams
 	*reloads
 	*probes
+	*withdrawals
 
 	registry *prometheus.Registry
 	summary  bool // see Settings.Upstreams
@@ -66,12 +67,13 @@ func New(s Settings, version, commit string) *Metrics {
 	registry := prometheus.NewRegistry()
 	r := registrar{registry, promauto.With(registry)}
 	m := &Metrics{
-		jobs:     newJobs(r),
-		attempts: newAttempts(r),
-		reloads:  newReloads(r),
-		probes:   newProbes(r),
-		registry: registry,
-		summary:  s.Upstreams == summary,
+		jobs:        newJobs(r),
+		attempts:    newAttempts(r),
+		reloads:     newReloads(r),
+		probes:      newProbes(r),
+		withdrawals: newWithdrawals(r),
+		registry:    registry,
+		summary:     s.Upstreams == summary,
 	}
 	m.upstreams = newUpstreams(r, m.summary)
 	r.NewGaugeFunc(prometheus.GaugeOpts{
@@ -188,4 +190,22 @@ func byLabel[L interface {
 		children[i] = child(append(before[:len(before):len(before)], L(i).String())...)
 	}
 	return children
+}
+
+// withdrawals counts the requests to withdraw waiting jobs.
+type withdrawals struct{ accepted, refused prometheus.Counter }
+
+func newWithdrawals(r registrar) *withdrawals {
+	outcomes := r.counters("pilotfish_withdrawals_total",
+		"Requests to withdraw a waiting job, so that it goes to an idle upstream: accepted, or refused because it has started.", "outcome")
+	return &withdrawals{accepted: outcomes.WithLabelValues("accepted"), refused: outcomes.WithLabelValues("refused")}
+}
+
+// Withdrawn counts a request to withdraw a job.
+func (c *withdrawals) Withdrawn(accepted bool) {
+	if accepted {
+		c.accepted.Inc()
+	} else {
+		c.refused.Inc()
+	}
 }

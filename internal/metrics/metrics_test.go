@@ -113,6 +113,17 @@ func TestScrapesAreBounded(t *testing.T) {
 	}
 }
 
+func TestWithdrawn(t *testing.T) {
+	m := newMetrics()
+	assert.Equal(t, map[string]float64{
+		`pilotfish_withdrawals_total{outcome="accepted"}`: 1, `pilotfish_withdrawals_total{outcome="refused"}`: 2,
+	}, changes(t, m, func() {
+		for _, accepted := range []bool{true, false, false} {
+			m.Withdrawn(accepted)
+		}
+	}))
+}
+
 func TestProbed(t *testing.T) {
 	m := newMetrics()
 	assert.Equal(t, map[string]float64{

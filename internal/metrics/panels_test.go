@@ -171,6 +171,8 @@ var rows = []row{
 			"errors", `sum(increase(pilotfish_discovery_errors_total{}[]))`),
 		lines("Probes", "Requests for the load of upstreams before jobs are sent; each job has up to three.", "cps",
 			"{{outcome}}", `sum by (outcome) (rate(pilotfish_probes_total{}[]))`),
+		lines("Withdrawals", "Requests to withdraw waiting jobs for idle upstreams; a job that has started is refused.", "cps",
+			"{{outcome}}", `sum by (outcome) (rate(pilotfish_withdrawals_total{}[]))`),
 		lines("Age of the configuration", "Since the one in force was read.", "s",
 			"{{instance}}", `time() - max by (instance) (pilotfish_config_last_reload_success_timestamp_seconds{})`),
 		lines("Bounds", "How much of each bound is used.", "percentunit",

@@ -275,6 +275,9 @@ var evidence = [Outcomes]health.Failure{
 	Truncated: {One: "a truncated response", Many: "truncated responses"},
 }
 
+// Number is the number of the claim, which no other claim of the pool has.
+func (a *Assignment) Number() uint64 { return a.number }
+
 // Cancel ends an assignment that was never used. Another job may go to the upstream.
 func (a *Assignment) Cancel(now time.Time) {
 	a.Done(now, Moved)

@@ -9,8 +9,10 @@ import (
 // Move is a job that is to go to another upstream, where it is counted already. The caller must end the old assignment, or
 // cancel the new one.
 type Move struct {
-	Job Waiter
-	To  *Assignment
+	Job    Waiter
+	From   string // address of the upstream where the job is
+	Number uint64 // of the claim there
+	To     *Assignment
 }
 
 // Reconsider returns the jobs that are to leave a suspect whose reports fail. A suspect that only owes responses keeps its
@@ -41,7 +43,7 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves [
 			return moves
 		}
 		if to := p.move(now, s, may); to != nil {
-			moves = append(moves, Move{Job: s.waiter, To: to})
+			moves = append(moves, Move{Job: s.waiter, From: m.Address, Number: number, To: to})
 			s.waiter = nil // it is not moved twice
 		}
 	}

@@ -48,6 +48,7 @@ func (p *Pool) note(m *member) {
 // queued is a job that waits for a core, and what it would gain elsewhere, in seconds.
 type queued struct {
 	*sent
+	from string
 	gain float64
 }
 
@@ -67,7 +68,7 @@ func (p *Pool) fill(now time.Time, m *member, may func(Waiter) bool, moves []Mov
 		}
 		s.asked = true
 		if to := p.move(now, s.sent, may); to != nil {
-			moves = append(moves, Move{Job: s.waiter, To: to})
+			moves = append(moves, Move{Job: s.waiter, From: s.from, Number: s.number, To: to})
 			free--
 		}
 	}
@@ -87,7 +88,7 @@ func (p *Pool) queued(now time.Time, idle *member) (jobs []queued) {
 			}
 			fetch, missing := p.fetch(&s.need), 1-idle.cached.holds(now, &s.need, p.cfg.Interval).warm
 			if missing < 1-mostlyCached || wait > waitFetches*fetch {
-				jobs = append(jobs, queued{s, wait - missing*fetch})
+				jobs = append(jobs, queued{s, m.Address, wait - missing*fetch})
 			}
 		}
 	}

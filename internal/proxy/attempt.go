@@ -76,6 +76,7 @@ func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 func (x *exchange) prepare(deadline time.Time) {
 	lease := x.book.Lease
 	x.book.Expect(x.header, x.header)
+	x.book.Identify(x.header)
 	x.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
 		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: deadline,
@@ -99,6 +100,8 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 	case status < 200:
 		response.Close()
 		return x.lost(x.explain(how, fmt.Errorf("unexpected status %d as the final response", status)))
+	case record.Withdrawn(status, response.Header):
+		return x.refused(response, begun, &verdict{Failure: dispatch.Failure{Outcome: pool.Moved}, err: errMoved})
 	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
 		return x.refused(response, begun, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded},

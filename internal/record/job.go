@@ -217,6 +217,11 @@ func NotStarted(status int, h http.Header) bool {
 	return status == http.StatusServiceUnavailable && undone(h)
 }
 
+// Withdrawn reports whether a response indicates that the upstream withdrew the waiting job on request.
+func Withdrawn(status int, h http.Header) bool {
+	return status == http.StatusServiceUnavailable && h.Get("Job-Started") == "withdrawn"
+}
+
 // Limited reports whether a response indicates that the upstream did not start the job
 // because of a rate limit, so an immediate retry elsewhere is useless.
 func Limited(status int, h http.Header) bool {

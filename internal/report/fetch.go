@@ -115,16 +115,24 @@ func get(ctx context.Context, client *http.Client, r request, read func(response
 	return err
 }
 
+func newRequest(ctx context.Context, method, url string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(r.URL.Host, socketHost) {
+		r.Host = "localhost"
+	}
+	r.Header.Set("User-Agent", "pilotfish")
+	return r, nil
+}
+
 func exchange(ctx context.Context, client *http.Client, r request, read func(response) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	req, err := newRequest(ctx, http.MethodGet, r.url)
 	if err != nil {
 		return err
 	}
-	if strings.HasSuffix(req.URL.Host, socketHost) {
-		req.Host = "localhost"
-	}
 	req.Header.Set("Accept", r.accept)
-	req.Header.Set("User-Agent", "pilotfish")
 	if r.etag != "" {
 		req.Header.Set("If-None-Match", r.etag)
 	}

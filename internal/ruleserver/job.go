@@ -80,6 +80,11 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) 
 
 	submitted := s.executor.Submit(request)
 	defer s.executor.Leave(submitted) // after the response: until then the job counts as running
+	if id := r.Header.Get(idHeader); id != "" {
+		if _, used := s.ids.LoadOrStore(id, submitted); !used {
+			defer s.ids.Delete(id)
+		}
+	}
 	result, err := s.executor.Wait(r.Context(), submitted)
 	record.Facts = s.executor.Facts(submitted)
 	if err != nil {
@@ -95,6 +100,22 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) 
 	w.Header().Set("Content-Type", string(task.format))
 	w.Header().Set("Vary", "Accept")
 	return stream(w, record, result.Value.([]byte), timeoutOr(task.job.Timeouts.Stream, time.Hour))
+}
+
+// idHeader is the request header with the ID by which a job can be withdrawn. The sender must not use one twice.
+const idHeader = "Job-Id"
+
+// withdraw ends a job that has not started. It responds with 204, and the job gets a response that says that it was withdrawn. A
+// job that has started goes on (409). An unknown one may have ended (404).
+func (s *Server) withdraw(w http.ResponseWriter, r *http.Request) {
+	status := http.StatusNotFound
+	if j, ok := s.ids.Load(r.PathValue("id")); ok {
+		status = http.StatusConflict
+		if s.executor.Withdraw(j.(*executor.Job)) {
+			status = http.StatusNoContent
+		}
+	}
+	w.WriteHeader(status)
 }
 
 // refuse responds with a problem document.

@@ -30,6 +30,8 @@ type problem struct {
 
 	retry   bool    // the same job can succeed later or elsewhere
 	outcome Outcome // of the job
+
+	withdrawn bool // the job was withdrawn on request
 }
 
 // problems maps error values to problems.
@@ -44,6 +46,7 @@ var problems = []struct {
 	{errDraining, problem{Type: "draining", Status: http.StatusServiceUnavailable, retry: true}},
 	{errFull, problem{Type: "full", Status: http.StatusServiceUnavailable, retry: true}},
 	{executor.ErrQueueTimeout, problem{Type: "queue-timeout", Status: http.StatusServiceUnavailable, retry: true, outcome: outcomeTimeout}},
+	{executor.ErrWithdrawn, problem{Type: "withdrawn", Status: http.StatusServiceUnavailable, retry: true, withdrawn: true}},
 	{executor.ErrEvaluateTimeout, problem{Type: "evaluate-timeout", Status: http.StatusGatewayTimeout, outcome: outcomeTimeout}},
 	{executor.ErrClosed, problem{Type: "closing", Status: http.StatusServiceUnavailable, retry: true, outcome: outcomeFailed}},
 	// Nobody reads this response. 499 is the status that nginx logs.
@@ -80,7 +83,10 @@ func (p problem) write(w http.ResponseWriter, started bool) {
 	header.Set("Content-Type", "application/problem+json")
 	if p.retry {
 		header.Set("Retry-After", "1")
-		if !started {
+		switch {
+		case p.withdrawn:
+			header.Set(startedHeader, "withdrawn")
+		case !started:
 			header.Set(startedHeader, "no")
 		}
 	}

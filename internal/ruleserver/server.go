@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,7 @@ type Server struct {
 	feeds    feeds
 	executor *executor.Executor
 	open     chan struct{} // has a value for each accepted job
+	ids      sync.Map      // of open jobs with an ID: *executor.Job
 	draining atomic.Bool   // it takes no more
 	fault    atomic.Value  // a faultMode; nil is none
 	born     time.Time     // part of the listing's ETag, so that it differs after a restart
@@ -82,6 +84,7 @@ const listingPath, loadPath, metricsPath = "/v1/cache/projects", "/v1/load", "/m
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
+	mux.HandleFunc("DELETE /v1/jobs/{id}", s.withdraw)
 	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
 	mux.HandleFunc("GET "+listingPath, s.serveListing)
 	mux.HandleFunc("GET "+loadPath, s.serveLoad)

@@ -24,12 +24,12 @@ func (w *world) delay() time.Duration {
 // withdraw asks upstreams to withdraw jobs.
 func (s *sidecar) withdraw(w *world) {
 	for _, asked := range s.dispatch.Withdrawals(w.time(w.now)) {
-		j := s.jobs[asked]
+		j := s.jobs[asked.Job]
 		attempt := j.attempts
 		current := func() bool { return !j.ended && j.attempts == attempt }
 		refused := func() {
 			if current() {
-				s.dispatch.CancelMove(w.time(w.now), asked)
+				s.dispatch.CancelWithdrawal(w.time(w.now), asked.Job)
 				s.serve(w)
 			}
 		}

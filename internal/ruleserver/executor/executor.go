@@ -85,6 +85,13 @@ func (e *Executor) Wait(ctx context.Context, j *Job) (Result, error) {
 	}
 }
 
+// Withdraw ends a job that has not started with ErrWithdrawn, and reports whether it did.
+func (e *Executor) Withdraw(j *Job) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.withdraw(time.Now(), j)
+}
+
 // Facts returns the facts of the job so far.
 func (e *Executor) Facts(j *Job) Facts {
 	e.mu.Lock()

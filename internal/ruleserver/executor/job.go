@@ -24,8 +24,9 @@ type Facts struct {
 	Fetch     time.Duration // duration of the fetch that the job caused; 0 when it caused none
 }
 
-// Errors of a job that ran out of time.
+// Errors of a job that ran out of time or was withdrawn.
 var (
+	ErrWithdrawn       = errors.New("the job was withdrawn before it started")
 	ErrQueueTimeout    = errors.New("no joblet of the job started within its queue timeout")
 	ErrEvaluateTimeout = errors.New("the job was not evaluated within its evaluate timeout")
 )

@@ -174,6 +174,16 @@ func (m *machine) expire(now time.Time, j *Job) {
 	j.end(now, err)
 }
 
+// withdraw ends a job that has not started with an error, and reports whether it did.
+func (m *machine) withdraw(now time.Time, j *Job) bool {
+	if !j.started.IsZero() || !j.ended.IsZero() {
+		return false
+	}
+	m.forget(j)
+	j.end(now, ErrWithdrawn)
+	return true
+}
+
 // leave removes a job, in any state.
 func (m *machine) leave(j *Job) {
 	if !m.jobs[j] {
