@@ -20,9 +20,10 @@ type Contender struct {
 	Policy string
 	// Limit is the factor of bounded-hash and reported-hash, the stalled joblets for each core of dynamic, and the jobs by which
 	// cache-threshold finds the load uneven; 0 is none.
-	Limit  float64
-	Alone  bool // one process in front of all upstreams, which sees every job
-	Queued bool // upstreams serve jobs by arrival, whatever the setting says
+	Limit    float64
+	Alone    bool // one process in front of all upstreams, which sees every job
+	Queued   bool // upstreams serve jobs by arrival, whatever the setting says
+	Unprobed bool // it sends no probes, whatever the setting says
 	// Overload replaces dynamic's threshold by another detection with its limit; Hedged sends copies to idle upstreams.
 	Overload string
 	Hedged   bool
@@ -141,7 +142,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		cfg.Sidecars.Count = 1
 	}
 	cfg.Sidecars.Hedge = c.Hedged
-	cfg.Sidecars.Probe = s.Sidecars.Probe && !c.Alone && !slices.Contains(unprobed, c.Policy)
+	cfg.Sidecars.Probe = s.Sidecars.Probe && !c.Alone && !c.Unprobed && !slices.Contains(unprobed, c.Policy)
 	cfg.Sidecars.Withdraw = s.Sidecars.Withdraw && (c.Alone || c.Policy == "expected")
 	if c.Queued {
 		cfg.Fleet.Order = "arrival"

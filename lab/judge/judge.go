@@ -40,11 +40,12 @@ type Verdict struct {
 
 // played is the result of one setting.
 type played struct {
-	ours   Outcome
-	queued Outcome // ours, where upstreams serve jobs by arrival
-	bases  []Outcome
-	tuned  []Contender
-	sums   []float64 // of the waits where they were tuned
+	ours     Outcome
+	queued   Outcome // ours, where upstreams serve jobs by arrival
+	unprobed Outcome // ours, without probes
+	bases    []Outcome
+	tuned    []Contender
+	sums     []float64 // of the waits where they were tuned
 }
 
 // best is the base that was best where it was tuned, of those that among accepts.
@@ -113,7 +114,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 		}
 		p.tuned, p.sums = append(p.tuned, chosen), append(p.sums, sum)
 	}
-	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true})
+	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true}, Contender{Policy: "expected", Unprobed: true})
 	all := make([]Outcome, len(contenders))
 	for n := range f.seeds {
 		seed := Seed(hash, f.Name, number, "judged", n)
@@ -131,7 +132,8 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 			}
 		}
 	}
-	p.bases, p.ours, p.queued = all[:len(p.tuned)], all[len(p.tuned)], all[len(p.tuned)+1]
+	p.bases, all = all[:len(p.tuned)], all[len(p.tuned):]
+	p.ours, p.queued, p.unprobed = all[0], all[1], all[2]
 	return p, nil
 }
 

@@ -33,7 +33,7 @@ probes wherever they can.
 	if err != nil {
 		return err
 	}
-	for _, g := range []*stats.Grid{j.ratios(), j.bases(), j.costs(), j.orders(), j.ranges(), j.tuned()} {
+	for _, g := range []*stats.Grid{j.ratios(), j.bases(), j.costs(), j.probes(), j.orders(), j.ranges(), j.tuned()} {
 		if err := g.WriteText(w); err != nil {
 			return err
 		}
@@ -62,13 +62,18 @@ func (j *Judgement) summed(g *stats.Grid, of func(*Verdict) []float64) *stats.Gr
 	return g
 }
 
-func (j *Judgement) ratios() *stats.Grid {
-	heads := []string{"family"}
+// heads are those of a table with the headlines.
+func heads() []string {
+	all := []string{"family"}
 	for _, h := range headlines {
-		heads = append(heads, h.name)
+		all = append(all, h.name)
 	}
+	return all
+}
+
+func (j *Judgement) ratios() *stats.Grid {
 	return j.summed(j.table([]string{"ours over best, low jobs", "", "", "", "", "", "", "", "all waits over the best:"},
-		append(heads, "as many", "one process"), (*Verdict).ratios), (*Verdict).ratios)
+		append(heads(), "as many", "one process"), (*Verdict).ratios), (*Verdict).ratios)
 }
 
 func (j *Judgement) bases() *stats.Grid {
@@ -128,6 +133,17 @@ func (j *Judgement) costs() *stats.Grid {
 		return []float64{1, m[0] / m[1]}
 	})))
 	return g
+}
+
+// probes is the effect of probes on our policy. Where upstreams cannot be probed, there is none.
+func (j *Judgement) probes() *stats.Grid {
+	over := func(v *Verdict) (numbers []float64) {
+		for _, h := range headlines {
+			numbers = append(numbers, v.ratio(h.figure, func(p *played) Outcome { return p.unprobed }))
+		}
+		return numbers
+	}
+	return j.summed(j.table([]string{"ours over ours without probes, low jobs", "", "", "", "", "", "", ""}, heads(), over), over)
 }
 
 // orders is what the upstreams' order of jobs does for our policy, and its geometric mean over the families whose low jobs
