@@ -14,18 +14,18 @@ import (
 	"example.org/pilotfish/internal/ruleserver"
 )
 
-// consulFlags say how the server registers itself with a Consul agent (the thesis, 2.4).
+// consulFlags configure the registration with a Consul agent (the thesis, 2.4).
 type consulFlags struct {
-	Agent      string        `name:"consul" placeholder:"HOST:PORT" help:"Register with this Consul agent, and deregister at the end. The environment's CONSUL_HTTP_TOKEN is the token."`
+	Agent      string        `name:"consul" placeholder:"HOST:PORT" help:"Register with this Consul agent, and deregister at the end. The token is the environment variable CONSUL_HTTP_TOKEN."`
 	Service    string        `name:"consul-service" default:"ruleserver" placeholder:"NAME" help:"Name of the service in Consul."`
-	Overloaded int           `default:"100" placeholder:"N" help:"Stalled joblets above which the check in Consul is warning."`
-	Lifetime   time.Duration `placeholder:"TIME" help:"Time after which this machine will be pre-empted. Consul's meta has stops_at, and the check is critical from 30 s before it on."`
+	Overloaded int           `default:"100" placeholder:"N" help:"Number of stalled joblets above which Consul's check is warning."`
+	Lifetime   time.Duration `placeholder:"TIME" help:"Lifetime of this machine until it is pre-empted. Consul's meta has stops_at, and the check is critical in the last 30 s."`
 }
 
 const (
 	checkEvery = 2 * time.Second
-	checkTTL   = 5 * checkEvery // without an update for so long, Consul takes the server to be down
-	forgotten  = "10m"          // after which Consul forgets a server that is down
+	checkTTL   = 5 * checkEvery // Consul marks the server as down after this time without an update
+	forgotten  = "10m"          // after this time, Consul removes a server that is down
 )
 
 // registration keeps a server's entry in a Consul agent up to date.
@@ -70,8 +70,8 @@ func newRegistration(f consulFlags, address net.Addr, cores int, started time.Ti
 	}, nil
 }
 
-// run registers the server and updates its check until ctx ends, then deregisters it. While the agent
-// cannot be reached it goes on trying, and logs the first failure of each kind.
+// run registers the server and updates its check until ctx is done, then deregisters it. While the agent
+// is unreachable it keeps trying, and logs the first failure of each kind.
 func (r *registration) run(ctx context.Context) {
 	var last string
 	for registered := false; ; {
@@ -99,8 +99,8 @@ func (r *registration) run(ctx context.Context) {
 	}
 }
 
-// update registers the server where it is not registered, and updates its check. An agent that has restarted
-// without its data does not know the check, so the server is registered anew.
+// update registers the server if it is not registered, and updates its check. An agent that has restarted
+// without its data does not know the check, so the server is registered again.
 func (r *registration) update(ctx context.Context, registered *bool) error {
 	if !*registered {
 		if err := r.agent.ServiceRegisterOpts(&r.service, api.ServiceRegisterOpts{}.WithContext(ctx)); err != nil {

@@ -24,8 +24,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	p := cli.Program{
 		Name: "ruleserver",
-		Description: "The reference rule processing server. It takes jobs until SIGTERM, then finishes the open ones and ends; " +
-			"a second signal ends it at once.",
+		Description: "The reference rule processing server. On SIGTERM it finishes the open jobs and exits; " +
+			"a second signal ends it immediately.",
 		Version: cli.Version(version),
 		Do:      &flags{Server: ruleserver.Defaults()},
 	}
@@ -33,16 +33,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 type flags struct {
-	Listen string              `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address to take jobs at."`
-	Feeds  string              `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: a file PROJECT.csv for each project, with the names of the columns in the first line."`
+	Listen string              `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address for jobs."`
+	Feeds  string              `required:"" type:"existingdir" placeholder:"DIR" help:"Folder of product data: a file PROJECT.csv for each project, with the column names in the first line."`
 	Server ruleserver.Settings `embed:""`
 	Consul consulFlags         `embed:""`
-	Grace  time.Duration       `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
+	Grace  time.Duration       `default:"30s" help:"Maximum time to wait for open jobs after SIGTERM."`
 
-	LogLevel slog.Level `default:"info" placeholder:"LEVEL" help:"Least level to log: debug, info, warn or error."`
+	LogLevel slog.Level `default:"info" placeholder:"LEVEL" help:"Minimum level to log: debug, info, warn or error."`
 }
 
-// Validate refuses values that make no sense.
+// Validate returns an error for invalid values.
 func (f *flags) Validate() error {
 	var faults settings.Faults
 	f.Server.Check(&faults)

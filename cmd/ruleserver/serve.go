@@ -17,15 +17,15 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// serve takes jobs until a signal, then finishes the open ones.
+// serve serves jobs until a signal, then finishes the open ones.
 func serve(f *flags, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
 
-	lines := slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}) // no input can forge a line
+	lines := slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}) // JSON, so that no input can forge a line
 	log := slog.New(lines)
-	root, err := os.OpenRoot(f.Feeds) // refuses links that lead out of the directory
+	root, err := os.OpenRoot(f.Feeds) // a root refuses links that lead out of the folder
 	if err != nil {
 		return fmt.Errorf("--feeds: %w", err)
 	}
@@ -46,7 +46,7 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 	}
 	web := &http.Server{
 		Handler:           server.Handler(),
-		ReadHeaderTimeout: 10 * time.Second, // bodies and responses have timeouts of their own
+		ReadHeaderTimeout: 10 * time.Second, // bodies and responses have other timeouts
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(lines, slog.LevelWarn),
@@ -78,26 +78,26 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 	}
 }
 
-// finish lets the open jobs of a draining server finish. Until then the socket stays
-// open, so that a new job gets a response that says that it may be sent elsewhere.
+// finish waits for the open jobs of a draining server. Until they end, the socket stays
+// open, so that a new job gets a response that permits a retry elsewhere.
 func finish(server *ruleserver.Server, web *http.Server, end time.Time, signals <-chan os.Signal) error {
 	for !server.Drained() {
 		if time.Now().After(end) {
-			return fmt.Errorf("jobs were still running at %s, and were cut", end.Format(time.TimeOnly))
+			return fmt.Errorf("jobs were still running at %s, and were aborted", end.Format(time.TimeOnly))
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case s := <-signals:
-			return fmt.Errorf("ended at once by a second signal: %v", s)
+			return fmt.Errorf("stopped by a second signal: %v", s)
 		}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
-	_ = web.Shutdown(ctx) // responses are out, so there is little to wait for
+	_ = web.Shutdown(ctx) // all responses are sent, so this is quick
 	return nil
 }
 
-// logJob writes the one line of a job.
+// logJob logs a job.
 func logJob(log *slog.Logger, r ruleserver.Record) {
 	message := "job"
 	if r.Prefetch {
@@ -108,7 +108,7 @@ func logJob(log *slog.Logger, r ruleserver.Record) {
 		"fetch_seconds", r.Facts.Fetch.Seconds(), "total_seconds", r.Total.Seconds(), "bytes", r.Bytes, "error", r.Err)
 }
 
-// logJoblet writes the line of a joblet, where such detail is wanted.
+// logJoblet logs a joblet at level debug.
 func logJoblet(log *slog.Logger, r executor.JobletRecord) {
 	log.Debug("joblet", "kind", r.Key.Kind.String(), "project", r.Key.Project, "queue_seconds", r.Queue.Seconds(), "run_seconds", r.Run.Seconds(),
 		"cores", r.Cores, "bytes", r.Bytes, "jobs", r.Jobs, "error", r.Err)

@@ -1,12 +1,12 @@
-# A submitter with pilotfish beside it, in one group: pilotfish starts first and
-# ends last, so the submitter never meets a closed port.
+# A submitter with pilotfish as a sidecar in one group: pilotfish starts first and
+# stops last, so that the submitter never finds a closed port.
 #
 #   nomad job run -var submitter_image=... deploy/nomad/pilotfish.nomad.hcl
 #
 # Both tasks use the client's own network: the Consul agent is on its loopback
-# address, and the admin port is reached by Consul and Prometheus without a
-# translation in between. The job port stays on loopback; every process of the
-# client may use it, as with any sidecar that is not in a network namespace.
+# address, and Consul and Prometheus connect to the admin port without address
+# translation. The job port stays on loopback; every process of the
+# client can use it, because the group has no network namespace.
 
 variable "pilotfish_image" {
   type    = string
@@ -34,7 +34,7 @@ job "submitter" {
 
     network {
       mode = "host"
-      # As everywhere else. Nomad places one such group on each client; without "static", it chooses a port.
+      # The usual port. Nomad can place only one such group on each client; without "static", it chooses a port.
       port "jobs" { static = 8080 }
       port "admin" {}
     }
@@ -52,8 +52,8 @@ job "submitter" {
         sidecar = true
       }
 
-      # Longer than shutdown.grace, so that accepted jobs may end. The client's
-      # max_kill_timeout, 30s unless it is set, must allow as much.
+      # Longer than shutdown.grace, so that accepted jobs can end. The client's
+      # max_kill_timeout, by default 30s, must be at least as long.
       kill_signal  = "SIGTERM"
       kill_timeout = "130s"
 
@@ -66,7 +66,7 @@ job "submitter" {
         security_opt    = ["no-new-privileges"]
       }
 
-      # A change is applied by SIGHUP; a file that is wrong changes nothing.
+      # A change is applied by SIGHUP; an invalid file changes nothing.
       template {
         destination   = "local/pilotfish.yaml"
         perms         = "0444"
@@ -79,7 +79,7 @@ job "submitter" {
             consul:
               address: 127.0.0.1:8500
               service: ruleserver
-              # With ACLs, give the task an identity for Consul, and its token here:
+              # With ACLs, give the task an identity for Consul, and set its token here:
               # token_file: {{ env "NOMAD_SECRETS_DIR" }}/consul_token
             snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.json
           shutdown: {grace: 2m}
@@ -94,7 +94,7 @@ job "submitter" {
           alloc = "${NOMAD_SHORT_ALLOC_ID}"
         }
 
-        # A sidecar that does not answer is started again.
+        # A sidecar that does not respond is restarted.
         check {
           name     = "alive"
           type     = "http"
@@ -107,7 +107,7 @@ job "submitter" {
           }
         }
 
-        # One without upstreams is not: a restart finds none either.
+        # A sidecar without upstreams is not restarted, because that would not help.
         check {
           name     = "ready"
           type     = "http"

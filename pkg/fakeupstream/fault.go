@@ -13,21 +13,21 @@ import (
 // ErrCut is the error of a Handler's Write after a fault has cut the connection.
 var ErrCut = errors.New("fakeupstream: a fault cut the connection")
 
-// Fault is a way to misbehave. The zero Fault is none. Its parts combine, in the
+// Fault is an injected fault. The zero Fault is none. Several fields combine, in the
 // order of the fields.
 type Fault struct {
-	// Times is how many requests meet the fault; 0 means all until it is replaced.
+	// Times is how many requests get the fault; 0 means all until it is replaced.
 	Times int
 
 	// Hang reads the request and then does nothing until the fault is replaced.
 	Hang bool
 
-	// Status and Body make a response without processing the request. If only one
+	// Status and Body are the response, without processing the request. If only one
 	// is set, the other is 200 or empty.
 	Status int
 	Body   string
 
-	// Header is set on the response and replaces what it has. A name without
+	// Header replaces fields of the response's header. A name without
 	// values is removed.
 	Header http.Header
 
@@ -36,14 +36,14 @@ type Fault struct {
 	Stall      bool
 	StallAfter int64
 
-	// Cut ends the connection after CutAfter bytes of the response's body. If the
-	// body is shorter, it ends after all of it but the mark that ends a chunked
-	// one. With BeforeHeaders nothing of the response is sent.
+	// Cut ends the connection after CutAfter bytes of the response's body, or after
+	// the whole body if it is shorter, but before the last chunk of a chunked
+	// body. With BeforeHeaders nothing of the response is sent.
 	Cut      Cut
 	CutAfter int64
 }
 
-// BeforeHeaders is the CutAfter that leaves nothing of a response.
+// BeforeHeaders is the CutAfter for a connection that ends before the response.
 const BeforeHeaders = -1
 
 // Cut is a way to end a connection.
@@ -51,16 +51,16 @@ type Cut uint8
 
 const (
 	NoCut  Cut = iota
-	CutFIN     // close it, as a process does that exits
-	CutRST     // reset it: what the peer's system has not received by then is lost
+	CutFIN     // close it, like a process that exits
+	CutRST     // reset it: data that has not reached the peer by then is lost
 )
 
-// switches hold the fault of one kind of request.
+// switches has the current fault of one kind of request.
 type switches struct {
 	mu       sync.Mutex
 	fault    Fault
-	left     int           // requests that the fault will meet; negative for all
-	replaced chan struct{} // closed when the fault is
+	left     int           // number of further requests that get the fault; negative is all
+	replaced chan struct{} // closed when the fault is replaced
 }
 
 func newSwitches() switches { return switches{replaced: make(chan struct{})} }
@@ -73,7 +73,7 @@ func (s *switches) set(f Fault) {
 	s.replaced = make(chan struct{})
 }
 
-// next is the fault of the next request, and what is closed when it is replaced.
+// next returns the fault of the next request, and a channel that is closed when it is replaced.
 func (s *switches) next() (Fault, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +84,8 @@ func (s *switches) next() (Fault, <-chan struct{}) {
 	return s.fault, s.replaced
 }
 
-// serve answers a request with the fault that is due. next answers it where the
-// fault does not.
+// serve responds to a request with the current fault, or with next if the fault has no
+// response.
 func (s *switches) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	fault, replaced := s.next()
 	f := &faulty{ResponseWriter: w, fault: fault, replaced: replaced, gone: r.Context().Done()}
@@ -105,7 +105,7 @@ func (s *switches) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	}
 }
 
-// faulty is a ResponseWriter with a fault. What is not faulty passes through.
+// faulty is a ResponseWriter with a fault.
 type faulty struct {
 	http.ResponseWriter
 	fault    Fault
@@ -117,10 +117,10 @@ type faulty struct {
 	position int64 // in the body
 }
 
-// Unwrap lets an http.ResponseController flush and set deadlines.
+// Unwrap is for http.ResponseController.
 func (f *faulty) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// WriteHeader passes interim responses on.
+// WriteHeader forwards interim responses unchanged.
 func (f *faulty) WriteHeader(status int) {
 	if f.began {
 		return
@@ -155,7 +155,7 @@ func (f *faulty) Write(p []byte) (n int, err error) {
 	}
 }
 
-// reach does what the fault wants at this position of the body.
+// reach applies the fault at this position of the body.
 func (f *faulty) reach() error {
 	if f.fault.Stall && !f.stalled && f.position >= f.fault.StallAfter {
 		f.stalled = true
@@ -171,7 +171,7 @@ func (f *faulty) reach() error {
 	return nil
 }
 
-// clear is how many bytes may be written before reach must be called again.
+// clear returns how many bytes can be written before reach must be called again.
 func (f *faulty) clear() int64 {
 	n := int64(math.MaxInt64)
 	if f.fault.Stall && !f.stalled {
@@ -183,7 +183,7 @@ func (f *faulty) clear() int64 {
 	return n
 }
 
-// end cuts the connection after what was written.
+// end ends the connection after the written bytes.
 func (f *faulty) end() {
 	f.cut = true
 	connection := http.NewResponseController(f.ResponseWriter)
@@ -200,7 +200,7 @@ func (f *faulty) end() {
 	_ = conn.Close()
 }
 
-// wait blocks until the fault is replaced or the submitter has left.
+// wait blocks until the fault is replaced or the submitter has disconnected.
 func (f *faulty) wait() {
 	select {
 	case <-f.replaced:

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Job is a job that the upstream was sent.
+// Job is a received job.
 type Job struct {
 	Path   string
 	Header http.Header
@@ -16,11 +16,11 @@ type Job struct {
 	Ended  bool   // the response is over, whole or not
 }
 
-// maxBody bounds what is read of a body, in bytes. The server takes less.
+// maxBody bounds the size of a body, in bytes. The server's limit is lower.
 const maxBody = 64<<20 + 1
 
-// readBody reads a request's body, which can be read again afterwards. If it breaks
-// off, so does the job.
+// readBody reads a request's body, and makes it readable again. If the body is truncated, so is the
+// copy.
 func readBody(r *http.Request) []byte {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
@@ -30,15 +30,15 @@ func readBody(r *http.Request) []byte {
 	return body
 }
 
-// recorder has the jobs in the order in which their bodies were read or, if there
-// is a Handler, in which they arrived.
+// recorder stores the jobs in the order in which their bodies were read or, with a
+// Handler, in the order of arrival.
 type recorder struct {
 	mu      sync.Mutex
 	jobs    []*Job
 	changed chan struct{} // closed and replaced at each change
 }
 
-// add records a job. The caller calls end when its response is over.
+// add records a job. The caller must call end at the end of its response.
 func (r *recorder) add(job Job) (end func()) {
 	r.change(func() { r.jobs = append(r.jobs, &job) })
 	return func() { r.change(func() { job.Ended = true }) }
@@ -68,10 +68,10 @@ func (r *recorder) Jobs() []Job {
 	return jobs
 }
 
-// Forget empties what Jobs returns.
+// Forget removes the recorded jobs.
 func (r *recorder) Forget() { r.change(func() { r.jobs = nil }) }
 
-// Await blocks until done holds for Jobs, or ctx ends. With it, tests need not
+// Await blocks until done returns true for Jobs, or ctx is done, so that tests need not
 // sleep.
 func (r *recorder) Await(ctx context.Context, done func([]Job) bool) error {
 	for {

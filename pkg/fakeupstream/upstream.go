@@ -1,17 +1,17 @@
-// Package fakeupstream is a rule processing server for go test: a real one, with
-// executor, cache, metrics and cache listing, that records what it is sent and
-// misbehaves on command.
+// Package fakeupstream is a rule processing server for go test: the reference server with
+// executor, cache, metrics and cache listing, which records jobs and has
+// fault injection.
 //
 //	up := fakeupstream.New(t, fakeupstream.Options{})
 //	up.SetFault(fakeupstream.Fault{Status: 503, Times: 1}) // the first job fails
 //	… send two jobs to up.URL …
 //	jobs := up.Jobs() // headers and bodies of both
 //
-// Every project has the feed of the thesis's table 1, so any job gets an answer.
-// ExampleJob is one to send.
+// Every project has the feed of the thesis's table 1, so that every job gets a result.
+// ExampleJob is a job to send.
 //
-// All methods are safe for concurrent use and take effect at once: what hangs
-// or stalls because of a fault goes on when the fault is replaced.
+// All methods are safe for concurrent use and take effect immediately: requests that hang
+// or stall because of a fault continue when the fault is replaced.
 package fakeupstream
 
 import (
@@ -31,40 +31,39 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// Options say what an upstream is like. The zero value is a server with 4 cores,
-// and a cache of 1 GiB that is empty.
+// Options configure an upstream. The zero value is a server with 4 cores,
+// and an empty cache of 1 GiB.
 type Options struct {
 	Cores int // joblets that run at the same time; 4
 
-	// Cached are the projects whose data is cached from the start, the first one
-	// the oldest.
+	// Cached are the projects whose data is cached at the start, the oldest
+	// first.
 	Cached []string
 
-	// Cost is how long joblets last, in the form of the ruleserver's flag --cost,
-	// such as "fetch=2s,shared=400ms,operators=800ms,output=100ms". Without it
-	// they last as long as their work.
+	// Cost is the minimum duration of joblets, in the format of ruleserver's flag --cost,
+	// such as "fetch=2s,shared=400ms,operators=800ms,output=100ms".
 	Cost string
 
-	// Handler answers jobs, and whatever else is sent, instead of the rules. It
-	// meets the same faults. It is called as soon as a job's headers are there, so
-	// bodies are its own to read, and are not recorded. Reports and health checks
-	// are those of a server that has no jobs.
+	// Handler serves jobs and all other requests instead of the rules, with the
+	// same faults. It is called when a job's header has arrived; it must read the
+	// body itself, and bodies are not recorded. Reports and health checks
+	// are those of a server without jobs.
 	Handler http.Handler
 
-	// Metrics answers requests for /metrics instead of the rules. It meets the same
+	// Metrics serves /metrics instead of the reference server, with the same
 	// faults.
 	Metrics http.Handler
 
-	// Listen is the address to listen on. Without it, it is a free port of 127.0.0.1.
+	// Listen is the address to listen on. The default is a free port of 127.0.0.1.
 	Listen string
 }
 
-// ExampleJob is a job of high priority for project 12345.
+// ExampleJob returns a job of high priority for project 12345.
 func ExampleJob() string { return example.Job() }
 
 // Upstream is a rule processing server on a loopback port.
 type Upstream struct {
-	// URL is where it listens, such as "http://127.0.0.1:41234".
+	// URL is its address, such as "http://127.0.0.1:41234".
 	URL string
 
 	recorder
@@ -81,7 +80,7 @@ type Upstream struct {
 	listener net.Listener // nil while connections are refused
 }
 
-// load is what the upstream reports instead of the truth.
+// load replaces the real load in reports.
 type load struct{ running, stalled int }
 
 // New starts an upstream that ends with the test.
@@ -126,7 +125,7 @@ func (u *Upstream) newWeb() *http.Server {
 	}
 }
 
-// listen opens the socket. The lock is held, or nobody else has the upstream yet.
+// listen opens the socket. The lock must be held, except in New.
 func (u *Upstream) listen(address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -155,10 +154,10 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Address is the host and port of URL, such as "127.0.0.1:41234".
+// Address returns host and port of URL, such as "127.0.0.1:41234".
 func (u *Upstream) Address() string { return strings.TrimPrefix(u.URL, "http://") }
 
-// close breaks all connections, fails the jobs that run and ends the upstream.
+// close closes all connections, fails the running jobs and stops the upstream.
 func (u *Upstream) close() {
 	u.Kill()
 	u.SetFault(Fault{})
@@ -167,12 +166,12 @@ func (u *Upstream) close() {
 	u.serving.Wait()
 }
 
-// Drain makes the upstream unhealthy. It answers new jobs with a 503 that lets
-// them be retried elsewhere. Drain cannot be undone, and a Handler does not see it.
+// Drain makes the upstream unhealthy. It responds to new jobs with a 503 that permits
+// a retry elsewhere. Drain cannot be undone, and has no effect on a Handler.
 func (u *Upstream) Drain() { u.server.Drain() }
 
-// Kill breaks all connections and refuses new ones, as if the process had died.
-// Refuse(false) brings the upstream back, with what it has cached.
+// Kill closes all connections and refuses new ones, as if the process had died.
+// Refuse(false) restarts the upstream with its present cache.
 func (u *Upstream) Kill() {
 	u.closing.Lock()
 	defer u.closing.Unlock()
@@ -181,8 +180,8 @@ func (u *Upstream) Kill() {
 }
 
 // Refuse closes the socket, so that connections are refused, or opens it again
-// at the same address. Idle connections are closed; those that carry a job end
-// with it.
+// at the same address. Idle connections are closed immediately, and others after their
+// job.
 func (u *Upstream) Refuse(refuse bool) error {
 	u.closing.Lock()
 	defer u.closing.Unlock()
@@ -199,21 +198,20 @@ func (u *Upstream) Refuse(refuse bool) error {
 	return nil
 }
 
-// SetFault makes jobs and whatever else is sent meet a fault, which
-// replaces the one before. Reports and health checks do not meet it.
+// SetFault injects a fault into all requests except reports and health checks. It
+// replaces the previous fault.
 func (u *Upstream) SetFault(f Fault) { u.faults.set(f) }
 
-// SetReportFault makes requests for metrics, for the cache listing and for the load (probes) meet a
-// fault.
+// SetReportFault injects a fault into requests for metrics, for the cache listing and for the load (probes).
 func (u *Upstream) SetReportFault(f Fault) { u.reports.set(f) }
 
-// SetCached makes the cache hold the data of these projects and nothing else,
-// the first one the oldest. Jobs for them find it.
+// SetCached replaces the contents of the cache by the data of these projects, the oldest
+// first.
 func (u *Upstream) SetCached(projects ...string) error { return u.server.Warm(projects...) }
 
-// SetLoad makes the upstream report these numbers of running jobs and stalled joblets,
-// all of low priority, in its metrics and load hints. Negative numbers make it report
-// the truth again.
+// SetLoad replaces the numbers of running jobs and stalled joblets in metrics and load
+// hints, all of low priority. Negative numbers restore the real
+// load.
 func (u *Upstream) SetLoad(running, stalled int) {
 	if min(running, stalled) < 0 {
 		u.load.Store(nil)
