@@ -40,14 +40,15 @@ func (s *Source) Probe(ctx context.Context, addresses []string, project string, 
 	return loads
 }
 
-// probe requests the load of one upstream. It is in the header of the response, as in one to a job.
+// probe requests the load of one upstream, which is in the header of the response, as in one to a job. Its time is that of
+// the exchange, whatever the upstream's clock says.
 func (s *Source) probe(ctx context.Context, url string, timeout time.Duration) (load pool.Hint, err error) {
 	err = get(ctx, s.client, request{url: url, accept: "*/*", max: maxDrained, timeout: timeout}, func(resp response) error {
 		hint, ok := s.cfg.Hint(resp.header, resp.at)
 		if !ok {
 			return errors.New("the response has no load")
 		}
-		load = hint
+		load, load.At = hint, resp.at
 		_, err := io.Copy(io.Discard, resp.body)
 		return err
 	})
