@@ -10,6 +10,9 @@ import (
 // A report is some seconds old, and other sidecars have sent jobs since. So before a job is claimed, the upstreams that the
 // policy would choose first, second and third are probed: each reports its load in the response to a small request. The load counts
 // like a hint. A probe that fails changes nothing, and the last report counts.
+//
+// Source: Sparrow (Ousterhout et al., 2013) and Prequal (Wydrowski et al., 2024), which probe random servers. Here the policy
+// names them, because few upstreams have a project's data.
 const (
 	// probed is the number of upstreams that are probed for a job.
 	probed = 3
