@@ -16,23 +16,23 @@ var (
 	errTrailer  = errors.New("the trailer section is too long")
 )
 
-// Bounds of what is no data in a body in chunks, in bytes.
+// Bounds of the bytes of a chunked body that are not data.
 const (
-	maxChunkLine = 4 << 10 // a chunk's size with its extensions
-	freeOverhead = 256     // of each chunk line; twice the data is free, too
+	maxChunkLine = 4 << 10 // the line with a chunk's size and extensions
+	freeOverhead = 256     // per chunk line; overhead up to twice the data is free, too
 	maxOverhead  = 16 << 10
 )
 
-// Chunks reads a body in chunks. Each Read returns what has been received of a chunk, without waiting for its rest.
+// Chunks reads a chunked body. A Read returns the bytes of a chunk that have been received, without waiting for the rest.
 type Chunks struct {
 	In *bufio.Reader
 	// MaxTrailer bounds the trailer section, in bytes.
 	MaxTrailer int
-	// Trailer is what followed the body, once Read has returned io.EOF.
+	// Trailer is the trailer section. It is set when Read has returned io.EOF.
 	Trailer http.Header
 
-	left     uint64 // of the chunk
-	begun    bool   // a chunk has begun, and its end was not read
+	left     uint64 // unread bytes of the chunk
+	begun    bool   // a chunk has started, and the line end after it was not read
 	last     bool   // the last chunk was read
 	overhead int64
 	err      error
@@ -63,8 +63,8 @@ func (c *Chunks) Read(p []byte) (n int, err error) {
 	return n, c.err
 }
 
-// lineBuffered reports whether the end of a chunk and the line of the next can be read without waiting, or the
-// end of the body.
+// lineBuffered reports whether the end of the chunk and the next chunk line, or the end of the body, can be read
+// without waiting.
 func (c *Chunks) lineBuffered() bool {
 	there, _ := c.In.Peek(c.In.Buffered())
 	switch {
@@ -83,7 +83,7 @@ func (c *Chunks) Ready() bool {
 	return found && len(after) > 0 && (!bytes.HasPrefix(line, []byte("0")) || bytes.HasSuffix(after, []byte("\r\n")))
 }
 
-// next reads the end of a chunk and the line of the next one, or the trailer section.
+// next reads the end of a chunk and the next chunk line.
 func (c *Chunks) next() error {
 	if c.begun {
 		var end [2]byte
@@ -134,7 +134,7 @@ func (c *Chunks) end() error {
 			return c.setTrailer(text.String())
 		}
 		text.Write(line)
-		if err == nil && !strings.HasSuffix(text.String(), "\r\n") { // parsers differ about where such a line ends
+		if err == nil && !strings.HasSuffix(text.String(), "\r\n") { // parsers disagree on where such a line ends
 			return errChunk
 		}
 	}
@@ -153,7 +153,7 @@ func (c *Chunks) setTrailer(text string) error {
 	return io.EOF
 }
 
-// hex reads the size of a chunk.
+// hex parses the size of a chunk.
 func hex(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 || len(text) > 16 {
 		return 0, false
@@ -172,7 +172,7 @@ func hex(text []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// cutShort is the error of a read within a message.
+// cutShort returns the error of a read within a message: there, io.EOF is unexpected.
 func cutShort(err error) error {
 	if err == io.EOF { //nolint:errorlint // a reader's own end
 		return io.ErrUnexpectedEOF

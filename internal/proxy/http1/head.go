@@ -1,6 +1,6 @@
-// Package http1 reads HTTP/1.1 messages: heads, with the order and the spelling of their fields, and bodies
-// in chunks. It parses plain heads itself, for a fraction of what net/http takes. All others are net/http's to
-// parse, so that net/http decides what is valid.
+// Package http1 reads HTTP/1.1 messages: message heads, with the order and case of their fields, and chunked
+// bodies. It parses plain heads itself, in a fraction of net/http's time. net/http parses all other heads, so it
+// decides what is valid.
 package http1
 
 import (
@@ -13,31 +13,31 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Head is how a head was received, beyond what http.Request and http.Response keep.
+// Head holds what http.Request and http.Response do not keep of a received head.
 type Head struct {
 	// Reason is the reason phrase of a response.
 	Reason string
-	// Fields are the fields in their order; nil of a head with more than maxFields.
+	// Fields are the fields in their order; nil for a head with more than maxFields.
 	Fields []Field
 }
 
-// Has reports whether there is a field with a key.
+// Has reports whether the head has a field with this key.
 func (h *Head) Has(key string) bool { return count(h.Fields, key) > 0 }
 
 // Field is a header field.
 type Field struct {
 	Name string // as received
 	Key  string // Name in canonical form
-	nth  int    // how many fields before it have the same key
+	nth  int    // number of earlier fields with the same key
 
-	value [1]string // of a plain head
+	value [1]string // set for a plain head
 }
 
-// maxFields bounds the fields whose order is kept: Append compares each with each.
+// maxFields is the maximum number of fields whose order is kept. Append compares each field with every other.
 const maxFields = 128
 
-// Size returns the size of the head at the beginning of p, with the empty line that ends it; 0 if its end has
-// not been received.
+// Size returns the size of the head at the start of p, including its final empty line. It is 0 if the head is
+// incomplete.
 func Size(p []byte) int {
 	for i := 0; ; {
 		n := bytes.IndexByte(p[i:], '\n')
@@ -51,7 +51,7 @@ func Size(p []byte) int {
 	}
 }
 
-// split returns the fields of a head that net/http has accepted, and the text without those that have the key drop.
+// split returns the fields of a head, and its text without the fields whose key is drop.
 func split(text, drop string) (fields []Field, rest string) {
 	var kept strings.Builder
 	dropped := false
@@ -78,7 +78,7 @@ func split(text, drop string) (fields []Field, rest string) {
 	return fields, kept.String()
 }
 
-// count returns how many fields have a key.
+// count returns the number of fields with a key.
 func count(fields []Field, key string) (n int) {
 	for i := range fields {
 		if fields[i].Key == key {
@@ -88,9 +88,9 @@ func count(fields []Field, key string) (n int) {
 	return n
 }
 
-// Append appends the fields of h to b: those that were received first, in their order and with their spelling.
-// own are fields that replace those of h with their keys; one without a value is left out. Names that are not
-// valid are left out, and line ends in values become spaces: invalid names the last such field.
+// Append appends the fields of h to b, the received fields first, in their order and case. A field in own replaces
+// the fields of h with its key; without a value it only removes them. Fields with invalid names are omitted, and line
+// ends in values become spaces; invalid is the key of the last such field.
 func Append(b []byte, h http.Header, received []Field, own ...[2]string) (out []byte, invalid string) {
 	for _, o := range own {
 		if o[1] != "" && count(received, o[0]) == 0 {
@@ -121,7 +121,7 @@ func Append(b []byte, h http.Header, received []Field, own ...[2]string) (out []
 	return b, invalid
 }
 
-// oneLine keeps a value from becoming two fields.
+// oneLine prevents header injection: a line end in a value would start another field.
 var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
 
 func appendField(b []byte, key, name, value, invalid string) ([]byte, string) {

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// errRest: net/http has read less of a head, or more, than Size says.
+// errRest: net/http found the end of the head at another place than Size did.
 var errRest = errors.New("malformed head: its end is ambiguous")
 
-// Request parses the head of a request, which text is. Its body is left to the caller: nothing of it is in text.
+// Request parses the head of a request. text is the whole head; the caller reads the body.
 func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 	if r, fields := plainRequest(ctx, text); r != nil {
 		return r, Head{Fields: fields}, nil
@@ -29,8 +29,8 @@ func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 	return r.WithContext(ctx), Head{Fields: fields}, err
 }
 
-// Response parses the head of a response to a request with that method, which text is. Its body is left to the
-// caller, who finds out by ContentLength, TransferEncoding and HasBody where it ends.
+// Response parses the head of a response to a request with this method. text is the whole head. The caller reads the
+// body; ContentLength, TransferEncoding and HasBody tell where it ends.
 func Response(text, method string) (*http.Response, Head, error) {
 	if method != http.MethodHead {
 		if r, fields := plainResponse(text); r != nil {
@@ -51,9 +51,9 @@ func Response(text, method string) (*http.Response, Head, error) {
 	return r, Head{Reason: reason, Fields: fields}, err
 }
 
-// unchanged takes back what net/http makes of a header: it adds a Cache-Control to a Pragma, and takes out the
-// Connection of a response that closes, with the names of the fields that concern the connection alone. It
-// returns the Trailer fields, which were kept from net/http: that refuses lists with certain names.
+// unchanged reverts net/http's changes to a header: net/http adds Cache-Control if there is Pragma, and removes
+// Connection from a response that closes the connection. It returns the Trailer fields. They were hidden from
+// net/http, which rejects lists with certain names.
 func unchanged(text string, in *bufio.Reader, h http.Header) (announced []string, err error) {
 	if in.Buffered() > 0 {
 		return nil, errRest
@@ -76,12 +76,12 @@ func unchanged(text string, in *bufio.Reader, h http.Header) (announced []string
 	return received["Trailer"], nil
 }
 
-// trailer returns the fields that a Trailer header announces, without values.
+// trailer returns the fields that Trailer headers announce, without values.
 func trailer(lists []string) (t http.Header) {
 	for _, list := range lists {
 		for name := range strings.SplitSeq(list, ",") {
 			if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); !httpguts.ValidTrailerHeader(name) || name == "" {
-				continue // not passed on
+				continue // not forwarded
 			}
 			if t == nil {
 				t = make(http.Header)
@@ -92,7 +92,7 @@ func trailer(lists []string) (t http.Header) {
 	return t
 }
 
-// HasBody reports whether a body follows the head of a response.
+// HasBody reports whether a response has a body.
 func HasBody(r *http.Response, method string) bool {
 	switch {
 	case method == http.MethodHead, r.StatusCode < 200, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:

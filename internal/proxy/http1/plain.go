@@ -13,8 +13,8 @@ import (
 // Classes of bytes.
 const (
 	inName   = 1 << iota // of a token (RFC 9110, 5.6.2)
-	inValue              // visible, a space, a tab, or beyond ASCII
-	inTarget             // of a path that net/url leaves as it is
+	inValue              // of a field value: visible, space, tab or non-ASCII
+	inTarget             // of a path that net/url does not change
 )
 
 var classes = func() (c [256]byte) {
@@ -36,7 +36,7 @@ var classes = func() (c [256]byte) {
 // IsToken reports whether a text is a token (RFC 9110, 5.6.2).
 func IsToken(text []byte) bool { return len(text) > 0 && all(string(text), 0, inName) == len(text) }
 
-// all returns the end of the bytes of a class from i on.
+// all returns the end of the run of bytes of a class that starts at i.
 func all(text string, i int, class byte) int {
 	for i < len(text) && classes[text[i]]&class != 0 {
 		i++
@@ -44,8 +44,8 @@ func all(text string, i int, class byte) int {
 	return i
 }
 
-// plain parses a head whose lines all end with CR LF and have a name, a colon and a value without control
-// characters. ok is false for all others.
+// plain parses a plain head: all lines end with CR LF, and all fields have a name, a colon and a value without control
+// characters. ok is false for other heads.
 func plain(text string) (first string, h http.Header, fields []Field, ok bool) {
 	lines := strings.Count(text, "\n") - 2
 	if lines < 0 || lines > maxFields {
@@ -77,7 +77,7 @@ func plain(text string) (first string, h http.Header, fields []Field, ok bool) {
 	}
 }
 
-// length returns the Content-Length of a plain head; -1 if it has none. ok is false where net/http has to decide.
+// length returns the Content-Length of a plain head, or -1 if it has none. ok is false if net/http must decide.
 func length(h http.Header) (n int64, ok bool) {
 	values := h["Content-Length"]
 	if len(values) == 0 {
@@ -96,7 +96,8 @@ func length(h http.Header) (n int64, ok bool) {
 	return n, true
 }
 
-// plainRequest parses a plain request of HTTP/1.1 for a plain path, with a length or without a body.
+// plainRequest parses a plain HTTP/1.1 request for a plain path, with a Content-Length or without a body. It returns nil for other
+// requests.
 func plainRequest(ctx context.Context, text string) (*http.Request, []Field) {
 	first, h, fields, ok := plain(text)
 	line, isHTTP := strings.CutSuffix(first, " HTTP/1.1")
@@ -120,7 +121,8 @@ func plainRequest(ctx context.Context, text string) (*http.Request, []Field) {
 	return r.WithContext(ctx), fields
 }
 
-// plainResponse parses a plain response of HTTP/1.1 to a GET or POST that has a length or chunks, and a body.
+// plainResponse parses a plain HTTP/1.1 response with a body, a Content-Length or chunked encoding. It returns nil for other
+// responses.
 func plainResponse(text string) (*http.Response, []Field) {
 	first, h, fields, ok := plain(text)
 	status, isHTTP := strings.CutPrefix(first, "HTTP/1.1 ")

@@ -2,28 +2,28 @@ package lazyconn
 
 import "errors"
 
-// ErrStale: something has come before the message, if only the connection's end.
+// ErrStale: before the message was written, the peer had sent data or closed the connection.
 var ErrStale = errors.New("the connection is not idle")
 
-// Sender is told how much of a message was written, and why that is not all. It is
-// called once, unless Ask returns ErrStale. The message is not used after that.
+// Sender receives the result of writing a message: the number of bytes written and the
+// error. Sent is called once, unless Ask returns ErrStale. The message is not used after the call.
 type Sender interface{ Sent(n int, err error) }
 
-// question is what a call of Ask is about.
+// question is the state of a call of Ask.
 type question struct {
-	sender  Sender // nil once the message was sent
+	sender  Sender // nil after the message was sent
 	message []byte
 	reused  bool
 	stale   bool
 }
 
-// Ask writes a message, and waits until there is something to read. The error is the
-// reason why there never will be. Where something has come before on a reused connection,
-// nothing is written, and the error is ErrStale; on a new one it is the answer.
+// Ask writes a message and waits until there is data to read. It returns an error if the
+// connection has ended or failed. If a reused connection already has data to read, or has ended, Ask
+// writes nothing and returns ErrStale. On a new connection, early data is the response.
 //
-// The poller is made ready for the wait before that look. An Await after a Write makes it
-// ready again, and must then look whether something has come meanwhile: one system call
-// more for each message.
+// Write followed by Await would need one more system call for each message: Await must
+// check again for data after it has prepared the poller. Ask prepares the poller once,
+// before it checks for early data.
 func (c *Conn) Ask(message []byte, s Sender, reused bool) error {
 	if !c.Lazy() {
 		if reused && c.More() {
@@ -41,13 +41,13 @@ func (c *Conn) Ask(message []byte, s Sender, reused bool) error {
 	if err != nil && c.Failed == nil {
 		c.Failed = err
 	}
-	if c.sender != nil { // no look was possible: the connection was interrupted, or has failed
+	if c.sender != nil { // nothing was written: the connection was interrupted or has failed
 		c.sent(0, err)
 	}
 	return c.Await()
 }
 
-// ask looks, writes the message, and then reads what has come. It reports whether the wait is over.
+// ask checks for early data, writes the message, and later reads the response. It reports whether the wait is over.
 func (c *Conn) ask(fd uintptr) bool {
 	came := c.fill(fd)
 	if c.sender == nil {
@@ -56,13 +56,13 @@ func (c *Conn) ask(fd uintptr) bool {
 	if c.stale = came && c.reused; c.stale {
 		return true
 	}
-	return c.send(fd) != nil || came // after an error, nothing may come anymore that ends the wait
+	return c.send(fd) != nil || came // after an error, no data may ever arrive to end the wait
 }
 
 // send writes the message.
 func (c *Conn) send(fd uintptr) error {
 	n, err := tryWrite(fd, c.message)
-	if errors.Is(err, errAgain) { // the socket does not take all of it at once
+	if errors.Is(err, errAgain) { // the socket buffer is full
 		var more int
 		more, err = c.Write(c.message[n:])
 		n += more
@@ -71,7 +71,7 @@ func (c *Conn) send(fd uintptr) error {
 	return err
 }
 
-// sent tells how the message was sent.
+// sent reports the result of writing the message to the sender.
 func (c *Conn) sent(n int, err error) {
 	s := c.sender
 	c.sender, c.message = nil, nil

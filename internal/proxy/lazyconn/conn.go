@@ -13,31 +13,32 @@ import (
 	"time"
 )
 
-// Conn is a connection with a buffer for reading. One goroutine at a time reads from
-// it, but for WaitForEnd, and one writes.
+// Conn is a connection with a read buffer. Only one goroutine at a time can read from
+// it, and one can write. WaitForEnd can run beside a writer, not beside a reader.
 type Conn struct {
 	net.Conn
-	// In reads from the connection, through the buffer; nil while there is none.
+	// In reads from the connection through the buffer; nil while there is no buffer.
 	In *bufio.Reader
-	// Failed is the error of a read; it stands for all later ones.
+	// Failed is the first error of a read. All later reads return it.
 	Failed error
 
 	buffers *Buffers
-	secure  bool            // by TLS
-	raw     syscall.RawConn // the socket, also below TLS; nil where there is none, as on a pipe
+	secure  bool            // the connection uses TLS
+	raw     syscall.RawConn // the socket, below TLS if that is used; nil if there is no socket, as on a pipe
 
-	// What raw repeats until it reports true, made once: fill, ask and put.
+	// The functions fill, ask and put, which raw calls until they return true. They are fields to save
+	// allocations.
 	whenReady, whenAsked, whenTaken func(fd uintptr) bool
 
 	before []byte // read before In reads from the connection
 
-	now bool // Read does not wait
+	now bool // Read must not block
 	fd  uintptr
 
-	rest      []byte // what is left of a write
-	unwritten error  // and why
+	rest      []byte // unwritten bytes of a write
+	unwritten error  // the error of that write
 
-	question // of Ask
+	question
 }
 
 // Buffers are shared by connections.
@@ -48,7 +49,7 @@ func NewBuffers(size int) *Buffers {
 	return &Buffers{pool: sync.Pool{New: func() any { return bufio.NewReaderSize(nil, size) }}}
 }
 
-// errAgain: a call would have to wait.
+// errAgain: a call would block.
 var errAgain = errors.New("nothing can be read or written yet")
 
 // New returns a connection over nc. It has no buffer yet.
@@ -58,13 +59,13 @@ func New(nc net.Conn, buffers *Buffers) *Conn {
 		c.secure, nc = true, secure.NetConn()
 	}
 	if sc, ok := nc.(syscall.Conn); ok && canTryRead {
-		c.raw, _ = sc.SyscallConn() // fails only on a connection that is closed already
+		c.raw, _ = sc.SyscallConn() // fails only on a closed connection
 	}
 	c.whenReady, c.whenAsked, c.whenTaken = c.fill, c.ask, c.put
 	return c
 }
 
-// Lazy reports whether the connection can wait without a buffer. On others, every read waits.
+// Lazy reports whether the connection can wait without a buffer. On other connections every read blocks.
 func (c *Conn) Lazy() bool { return c.raw != nil && !c.secure }
 
 // Unread makes In return bytes that were already read from the connection, before those that follow.
@@ -73,7 +74,7 @@ func (c *Conn) Unread(p []byte) {
 	c.buffer()
 }
 
-// Read reads for the buffer, or past it.
+// Read implements io.Reader for the buffer.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	switch {
 	case len(c.before) > 0:
@@ -95,8 +96,8 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// truncated is the error of a read. The end of a TLS connection that the other side did not announce is
-// none: anybody on the way may have cut it (RFC 9112, 9.8).
+// truncated returns the error of a read. A TLS connection that ends without close_notify may have been cut by an
+// attacker, so its end becomes io.ErrUnexpectedEOF (RFC 9112, 9.8).
 func (c *Conn) truncated(err error) error {
 	if !c.secure || !errors.Is(err, io.EOF) {
 		return err
@@ -158,9 +159,9 @@ func (c *Conn) Await() error {
 	return err
 }
 
-// More reports whether there is something to read now, or the reason why there
-// never will be. Where that cannot be told without waiting, there is not. What has come
-// on an idle TLS connection is its end, for nothing else comes unasked.
+// More reports whether a read would return at once, with data or with an error. It returns false
+// if that cannot be found out without blocking. Data on an idle TLS connection counts as its end, because a
+// peer sends nothing else without a request.
 func (c *Conn) More() bool {
 	switch {
 	case c.In != nil && c.In.Buffered() > 0, c.Failed != nil:
@@ -184,11 +185,11 @@ func (c *Conn) More() bool {
 	return came || c.Failed != nil
 }
 
-// Drained reports whether nothing was received beyond what was read. Call it before the
-// connection waits for its next use: bytes that came unasked would be read as the next
-// answer. It leaves the read deadline in the past. Ask and More see what comes later, and
-// all that there is on a plain connection. What TLS has received and not returned, they
-// cannot see: whole records, which a read returns without waiting, and a part of a record.
+// Drained reports whether all received bytes were read. It must be called before the
+// connection waits for its next use, because surplus bytes would be read as the next
+// response. It leaves the read deadline in the past. Without TLS, Ask and More detect
+// surplus bytes. With TLS they cannot detect bytes that the TLS layer has already received: whole
+// records or a part of a record.
 func (c *Conn) Drained() bool {
 	if !c.secure {
 		return true
@@ -231,8 +232,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// put writes what the socket takes now of what is left, and reports whether that is
-// all, or the rest can never be written.
+// put writes as much of rest as the socket takes now. It returns true when all is written or the write
+// has failed.
 func (c *Conn) put(fd uintptr) bool {
 	n, err := tryWrite(fd, c.rest)
 	c.rest = c.rest[n:]

@@ -13,10 +13,10 @@ import (
 // wait without a buffer, and to reset or half-close a connection.
 type Limit struct {
 	open   atomic.Int64
-	places chan struct{} // holds one for each open connection, and for a call of Accept
+	places chan struct{} // holds one element for each open connection and each call of Accept
 }
 
-// NewLimit returns a limit of most connections.
+// NewLimit returns a limit of at most most connections.
 func NewLimit(most int) *Limit { return &Limit{places: make(chan struct{}, most)} }
 
 // Conns returns the number of open connections and the limit.
@@ -53,7 +53,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	})
 	switch c := c.(type) {
 	case *net.TCPConn:
-		_ = c.SetKeepAliveConfig(KeepAlive()) // fails only on a connection that is closed already
+		_ = c.SetKeepAliveConfig(KeepAlive()) // fails only on a closed connection
 		return &limitedTCP{c, leave}, nil
 	case *net.UnixConn:
 		return &limitedUnix{c, leave}, nil
@@ -92,7 +92,7 @@ type limitedConn struct {
 	leave func()
 }
 
-// CloseWrite closes the sending side, where that is possible alone.
+// CloseWrite closes the sending side if the connection supports that.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -11,7 +11,7 @@ import (
 
 const canTryRead = true
 
-// tryRead reads what has come; p is not empty. The error is errAgain if nothing has come.
+// tryRead reads available data; p must not be empty. It returns errAgain if there is none.
 func tryRead(fd uintptr, p []byte) (int, error) {
 	n, err := call("read", unix.SYS_RECVFROM, fd, p, 0)
 	if n == 0 && err == nil {
@@ -20,8 +20,8 @@ func tryRead(fd uintptr, p []byte) (int, error) {
 	return n, err
 }
 
-// tryWrite writes what the socket takes now, and returns how much that is. The error is
-// errAgain if that is not all.
+// tryWrite writes as much of p as the socket takes now. It returns errAgain if that is not
+// all.
 func tryWrite(fd uintptr, p []byte) (written int, err error) {
 	for written < len(p) && err == nil {
 		var n int
@@ -31,20 +31,19 @@ func tryWrite(fd uintptr, p []byte) (written int, err error) {
 	return written, err
 }
 
-// peek looks at what has come without reading it, and returns how much that is, up
-// to one byte: 0 is the end. The error is errAgain if nothing has come.
+// peek checks for available data without reading it. It returns 1 if there is data, 0 at the
+// end of the connection, and errAgain if there is neither.
 func peek(fd uintptr) (int, error) {
 	return call("peek", unix.SYS_RECVFROM, fd, make([]byte, 1), unix.MSG_PEEK)
 }
 
-// call makes a system call that receives or sends bytes, and returns how many. The error is errAgain
-// if that would have to wait.
+// call makes a system call that receives or sends bytes, and returns their number. It returns
+// errAgain if the call would block.
 //
-// The calls do not wait, whatever the mode of the socket: each takes a few microseconds. So
-// it need not be announced to Go's scheduler, as syscall.Read and syscall.Write do. The
-// announcement takes time itself. Moreover, the thread that looks for long calls looks every 20
-// microseconds as long as it finds some call under way, which a busy sidecar always has.
-// The calls for sockets are quicker than read and write, which are for all files.
+// With MSG_DONTWAIT the calls never block and take a few microseconds, so they do not notify Go's
+// scheduler as syscall.Read and syscall.Write do. The notification takes time itself, and
+// while there are such calls the scheduler's monitor thread wakes up every 20
+// microseconds. The system calls for sockets are also faster than read and write.
 func call(name string, number, fd uintptr, p []byte, flags uintptr) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall6(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),

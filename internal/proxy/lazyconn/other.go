@@ -2,7 +2,7 @@
 
 package lazyconn
 
-// Elsewhere than on Linux every read waits, and net/http's server serves submitters.
+// On other systems every read blocks, and net/http's server serves submitters.
 
 const canTryRead = false
 
