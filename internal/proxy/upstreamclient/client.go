@@ -32,9 +32,9 @@ type Client struct {
 	cfg Config
 
 	mu        sync.Mutex
-	dials     *sync.WaitGroup      // that Close waits for
+	dials     *sync.WaitGroup      // dials in progress, for Close
 	upstreams map[string]*upstream // by address
-	sweeper   *time.Timer          // nil while there is nothing to sweep
+	sweeper   *time.Timer          // nil while there are no upstreams
 	closed    bool
 }
 
@@ -68,8 +68,8 @@ type Progress struct {
 	Interim  bool // a 1xx response arrived
 	Answered bool // at least one byte of the response arrived, not counting 1xx
 
-	// Of a large body: when the upstream took the last piece, and whether the next one was awaited from the
-	// submitter.
+	// For a large body: when the upstream took the last piece, and whether the client was waiting for the
+	// submitter's next piece.
 	Sent  time.Time
 	Waits bool
 }
@@ -104,14 +104,14 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 	}
 }
 
-// begin gets a connection and the request ready for it. A request with a large body is on
-// its way then. It notes in p how.
+// begin gets a connection and prepares the request for it. For a large body it starts to send. It
+// updates p.
 func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	cn, err := c.connect(ctx, r)
-	p.Reused = err == nil && cn.reused // a stale one may have come before
+	p.Reused = err == nil && cn.reused // an earlier connection may have been stale
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 // errorOf returns the error of a failed exchange.
 func errorOf(ctx context.Context, s *sending, err error) error {
 	switch {
-	case s.body.Load() != nil: // first: net/http also ends ctx when a read of the body was too slow
+	case s.body.Load() != nil: // must be first: net/http also ends ctx when a read of the body timed out
 		return s.body.Load()
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

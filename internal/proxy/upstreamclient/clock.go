@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// clock bounds the time that an upstream takes for a request with a large body, up to the head of its
-// response. The time starts anew with each piece that the upstream has taken, and stands still while the next piece
-// is read from the submitter: a slow upload is not the upstream's fault.
+// clock is the first-byte timeout of a request with a large body. It restarts with each piece that
+// the upstream takes, and stops while the next piece is read from the submitter, because a slow upload is
+// not the upstream's fault.
 type clock struct {
 	conn       *conn
 	ctx        context.Context
 	firstByte  time.Duration
-	limit      time.Time // zero is none
+	limit      time.Time // zero means none
 	withdrawal *Withdrawal
 
 	mu      sync.Mutex
-	stopped bool      // the response has begun
+	stopped bool      // the response has started
 	sent    time.Time // when the upstream took the last piece
-	waits   bool      // for the submitter
+	waits   bool      // the next piece is awaited from the submitter
 }
 
 func newClock(ctx context.Context, cn *conn, r *Request) *clock {
 	return &clock{conn: cn, ctx: ctx, firstByte: r.FirstByte, limit: r.Limit, withdrawal: r.Withdrawal}
 }
 
-// pause stops the clock, because the next piece comes from the submitter.
+// pause stops the clock while the next piece is read from the submitter.
 func (c *clock) pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *clock) pause() {
 	c.arm(c.limit)
 }
 
-// restart starts the clock: the next piece is at hand, or the last one was sent.
+// restart restarts the clock, because the next piece was read or the last piece was sent.
 func (c *clock) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *clock) restart() {
 	c.arm(until)
 }
 
-// arm gives the connection a deadline, which must not undo an interruption. c.mu must be held.
+// arm sets the deadline of the connection without undoing an interruption. c.mu must be held.
 func (c *clock) arm(until time.Time) {
 	if c.stopped {
 		return
@@ -58,14 +58,14 @@ func (c *clock) arm(until time.Time) {
 	}
 }
 
-// stop leaves the deadlines to whoever reads the response.
+// stop ends the clock; the reader of the response sets its own deadlines.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
 }
 
-// read reports when the clock was started last, and whether it stands still.
+// read returns when the clock was last restarted and whether it is paused.
 func (c *clock) read() (sent time.Time, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

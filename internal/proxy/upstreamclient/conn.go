@@ -14,26 +14,26 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// conn is a connection to an upstream. One request at a time uses it.
+// conn is a connection to an upstream. It serves one request at a time.
 type conn struct {
 	*lazyconn.Conn
-	reused      bool   // it was idle, or has served another request
-	sweeps      int    // how many it has been idle for
-	interrupted func() // interrupt, made once
-	maxHead     int64  // bytes of a head
+	reused      bool   // it was idle in the pool
+	sweeps      int    // number of sweeps since it became idle
+	interrupted func() // interrupt, as a field to save allocations
+	maxHead     int64  // maximum size of a head, in bytes
 }
 
-// buffers are those of all connections.
+// buffers are shared by all connections.
 var buffers = lazyconn.NewBuffers(4 << 10)
 
-// newConn returns a connection on which heads have maxHead bytes at most.
+// newConn returns a connection on which a head has at most maxHead bytes.
 func newConn(nc net.Conn, maxHead int64) *conn {
 	c := &conn{Conn: lazyconn.New(nc, buffers), maxHead: maxHead}
 	c.interrupted = c.interrupt
 	return c
 }
 
-// interrupt makes reads and writes that are under way, and later ones, fail at once.
+// interrupt makes current and later reads and writes fail at once.
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 
 const (
@@ -48,16 +48,16 @@ var (
 	errHeadLines = fmt.Errorf("the response header has more than %d lines", maxLines)
 )
 
-// headText reads the text of one head, with the empty line that ends it.
+// headText reads the text of one head, including its final empty line.
 func (c *conn) headText() (string, error) {
 	there, _ := c.In.Peek(c.In.Buffered())
-	if size := http1.Size(there); size > 0 && int64(size) <= c.maxHead { // it has all been received, as nearly always
+	if size := http1.Size(there); size > 0 && int64(size) <= c.maxHead { // the usual case: all of it was received
 		text := string(there[:size])
 		_, _ = c.In.Discard(size)
 		return text, checkLines(text)
 	}
 	var text strings.Builder
-	for begins := true; ; { // a line
+	for begins := true; ; { // line by line
 		line, err := c.In.ReadSlice('\n')
 		text.Write(line)
 		switch {
@@ -79,7 +79,7 @@ func (c *conn) headText() (string, error) {
 	}
 }
 
-// checkLines bounds the number of header lines, because short lines take far more memory than their bytes.
+// checkLines checks the number of header lines. Short lines take far more memory than their bytes.
 func checkLines(text string) error {
 	if strings.Count(text, "\n") > maxLines {
 		return errHeadLines

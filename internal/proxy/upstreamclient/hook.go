@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// hook interrupts the request under way when a context ends. It serves all requests with that context, one after
-// the other: a context function for each would cost two allocations and more.
+// hook interrupts the current request when a context ends. All requests with that context use the hook, one after
+// the other, because a context.AfterFunc for each request would cost two allocations and more.
 type hook struct {
 	mu        sync.Mutex
-	interrupt func() // of the request under way; nil if there is none
+	interrupt func() // interrupts the current request; nil if there is none
 	ended     bool
-	clear     func() bool // unset, made once
+	clear     func() bool // unset, as a field to save allocations
 }
 
 type hookKey struct{}
 
-// WithHook returns a context for requests that are sent one after the other, such as those of a submitter's
-// connection.
+// WithHook returns a context for requests that are sent one after the other, such as the requests of one
+// connection of a submitter.
 func WithHook(ctx context.Context) context.Context {
 	h := &hook{}
 	h.clear = h.unset
@@ -47,7 +47,7 @@ func (h *hook) end() {
 	}
 }
 
-// unset reports whether the context has not ended. If it has not, interrupt is not called anymore.
+// unset ends the use of the hook by the current request. It returns false if the context has ended.
 func (h *hook) unset() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// maxDials bounds the connections to one upstream that are being made at one
-// time: a burst of requests must not overrun the upstream's queue of connections.
+// maxDials is the maximum number of concurrent dials to one upstream. A burst of requests
+// must not overflow the upstream's accept queue.
 const maxDials = 32
 
-// upstream is the client's part for one address. Requests that wait for a pooled connection are served in the order
-// of their coming, and get the one that was used last.
+// upstream is the client's state for one address. Requests wait for a pooled connection in the order of their
+// arrival, and get the most recently used one.
 type upstream struct {
-	idle    []*conn       // the one used last is the last
-	there   chan struct{} // has one for each of idle, but for those that are about to be taken
-	dialing chan struct{} // has one for each connection that is being made
-	served  atomic.Uint64 // how often it took a connection, or served a request to its end
+	idle    []*conn       // the most recently used one is the last
+	there   chan struct{} // has one token for each idle connection; who receives a token takes a connection
+	dialing chan struct{} // has one token for each dial in progress
+	served  atomic.Uint64 // number of accepted connections and completed requests
 }
 
-// Close closes the connections that no request uses, and waits for those that are being made.
-// Those in use are closed after their requests, which may still make others.
+// Close closes the idle connections and waits for the dials in progress. Connections in use
+// are closed after their requests, which may still dial.
 func (c *Client) Close() {
 	c.mu.Lock()
 	begun := c.dials
@@ -36,7 +36,7 @@ func (c *Client) Close() {
 	begun.Wait()
 }
 
-// drop closes the connections that have been idle for longest. The lock must be held.
+// drop closes the n connections that have been idle for longest. The lock must be held.
 func (u *upstream) drop(n int) {
 	for ; n > 0; n-- {
 		select {
@@ -44,12 +44,12 @@ func (u *upstream) drop(n int) {
 			_ = u.idle[0].Close()
 			u.idle = slices.Delete(u.idle, 0, 1)
 		default:
-			return // the others are about to be taken
+			return // requests are about to take the others
 		}
 	}
 }
 
-// take takes the connection that was used last. There is one for each that was received from there. The lock must be held.
+// take takes the most recently used connection. The caller must have received a token from u.there. The lock must be held.
 func (u *upstream) take() *conn {
 	last := len(u.idle) - 1
 	cn := u.idle[last]
@@ -57,7 +57,7 @@ func (u *upstream) take() *conn {
 	return cn
 }
 
-// at is the part for an address. The lock must be held.
+// at returns the state for an address. The lock must be held.
 func (c *Client) at(address string) *upstream {
 	u := c.upstreams[address]
 	if u == nil {
@@ -67,9 +67,9 @@ func (c *Client) at(address string) *upstream {
 	return u
 }
 
-// connect returns a connection for the request: a pooled one, one that is given back, or one that is made
-// for it, whichever is there first. I/O on it ends at the request's deadline. Ask looks whether a
-// pooled one is good where it sends the request.
+// connect returns a connection for the request: a pooled one, one that another request returns to the pool, or a new
+// one, whichever is available first. The connection has the request's deadline. If Ask sends the request, it checks
+// whether a pooled connection is stale.
 func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
 	for {
 		cn, err := c.get(ctx, r)
@@ -79,14 +79,14 @@ func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
 		if cn.SetDeadline(r.Deadline) == nil && !(cn.reused && !r.AtOnce() && cn.More()) {
 			return cn, nil
 		}
-		_ = cn.Close() // the upstream has closed it, or sent what nobody asked for
+		_ = cn.Close() // the upstream has closed it or sent surplus bytes
 		if !cn.reused {
 			return nil, &DialError{Err: errors.New("the new connection was closed at once")}
 		}
 	}
 }
 
-// get returns a connection as it is.
+// get returns a connection without checking it.
 func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 	c.mu.Lock()
 	u := c.at(r.Address)
@@ -103,7 +103,7 @@ func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, r.Deadline, ErrDeadline)
 	defer cancel()
 	made := make(chan dialled)
-	address, timeout := r.Address, r.ConnectTimeout // r is the caller's again when another connection comes first
+	address, timeout := r.Address, r.ConnectTimeout // the dial can outlast this call, and r belongs to the caller
 	c.dials.Go(func() { c.dial(ctx, u, address, timeout, made) })
 	c.mu.Unlock()
 	select {
@@ -118,15 +118,15 @@ func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 	}
 }
 
-// dialled is what comes of a dial.
+// dialled is the result of a dial.
 type dialled struct {
 	conn *conn
 	err  error
 }
 
-// dial makes a connection for a request, which may leave meanwhile. One that comes too late for it is pooled. A dial
-// that timed out begins anew if the upstream took a connection or served a request meanwhile: then its queue of
-// connections is full, and the request waits for its turn.
+// dial connects for a request. If the request no longer needs the connection, it goes to the pool. A dial that
+// timed out is repeated if the upstream has accepted a connection or completed a request in that time: then its accept
+// queue is full, and the request waits for its turn.
 func (c *Client) dial(ctx context.Context, u *upstream, address string, timeout time.Duration, made chan<- dialled) {
 	for {
 		served, started := u.served.Load(), time.Now()
@@ -150,7 +150,7 @@ func (c *Client) dial(ctx context.Context, u *upstream, address string, timeout 
 	}
 }
 
-// dialOnce makes a connection, when it is its turn.
+// dialOnce dials as soon as maxDials allows.
 func (c *Client) dialOnce(ctx context.Context, u *upstream, address string, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (c *Client) dialOnce(ctx context.Context, u *upstream, address string, time
 	return newConn(nc, c.cfg.MaxHead), nil
 }
 
-// keep pools a connection.
+// keep returns a connection to the pool.
 func (c *Client) keep(address string, cn *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,14 +186,14 @@ func (c *Client) keep(address string, cn *conn) {
 	}
 }
 
-// maxSweeps is how many sweeps a connection may be idle for: one that is idle for more has
-// been so for as long as it may, and for a fifth of that longer at most.
+// maxSweeps is the number of sweeps that an idle connection survives. So it is closed after its idle
+// timeout, at most a fifth of it later.
 const maxSweeps = 5
 
-// sweepInterval is how often idle connections are looked through.
+// sweepInterval is the time between two sweeps.
 func (c *Client) sweepInterval() time.Duration { return c.cfg.IdleTimeout / maxSweeps }
 
-// sweep closes the connections that have been idle for too long, and forgets the upstreams that have none.
+// sweep closes connections after their idle timeout and removes upstreams without connections.
 func (c *Client) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,34 +17,34 @@ import (
 
 // Request is a request to one upstream.
 type Request struct {
-	// Address is the upstream's, host:port or the path of a socket. The Host header is Host,
-	// or made of the address where that is empty.
+	// Address is the upstream's address: host:port or unix:PATH. Host is the Host header; if it is empty, the
+	// header is derived from the address.
 	Address, Host string
-	// Method and Target are put on the request line as they are.
+	// Method and Target go unchanged into the request line.
 	Method, Target string
-	// Header is sent as it is, except fields that frame the body. Received has the order and the spelling of the
-	// fields that were received.
+	// Header is sent unchanged, except for framing fields. Received has the order and case of the fields that
+	// were received.
 	Header   http.Header
 	Received []http1.Field
 
-	// Whole is the body, if all of it was received. Otherwise it is read from Body, also for
-	// a while after the exchange has ended; Length is its length, -1 unknown: it is sent in chunks.
+	// Whole is the body if all of it was received. Otherwise the body is read from Body, possibly still
+	// after the exchange has ended. Length is its length; with -1 it is sent in chunks.
 	Whole  []byte
 	Body   io.Reader
 	Length int64
 
-	// Fresh asks for a new connection.
+	// Fresh requires a new connection.
 	Fresh bool
-	// ConnectTimeout bounds a dial, with the wait for its turn. Deadline bounds everything up to the head of the
-	// response. Required.
+	// ConnectTimeout is the timeout of a dial, including its wait for maxDials. Deadline bounds the time up to the
+	// head of the response. Both are required.
 	ConnectTimeout time.Duration
 	Deadline       time.Time
-	// A large body takes longer to send. Then the head must come within FirstByte after the upstream has taken
-	// the last piece, and by Limit, which can be zero. Required where not AtOnce.
+	// With a large body, FirstByte and Limit replace Deadline: the head must arrive within FirstByte after the
+	// upstream has taken the last piece, and before Limit unless that is zero. Required unless AtOnce.
 	FirstByte time.Duration
 	Limit     time.Time
 
-	// Withdrawal ends the request from outside. Required.
+	// Withdrawal lets another goroutine end the request. Required.
 	Withdrawal *Withdrawal
 	// Interim receives each interim response (1xx) except 100 Continue; nil ignores them.
 	Interim Interim
@@ -55,11 +55,11 @@ type Interim interface {
 	Interim(status int, h http.Header, received http1.Head)
 }
 
-// ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.
+// ErrRequest: the request cannot be written as HTTP/1.1. Nothing was sent.
 var ErrRequest = errors.New("the request cannot be sent")
 
-// AtOnce reports whether all of the body is sent before Do reads a response. Then nothing of
-// it is used after Do has returned.
+// AtOnce reports whether the whole body is sent before Do reads the response. Then the body is
+// not used after Do has returned.
 func (r *Request) AtOnce() bool { return r.Body == nil && len(r.Whole) <= inline }
 
 // appendHead appends the request's head to b.
@@ -90,8 +90,8 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	return append(b, "\r\n"...), nil
 }
 
-// hostOf returns the Host header for an address. Neither the path of a socket nor the zone of an IPv6
-// address (RFC 6874) means anything to the other side, and many servers refuse them.
+// hostOf returns the Host header for an address. Many servers reject the path of a socket and the zone of an
+// IPv6 address (RFC 6874), which have a meaning only on this machine.
 func hostOf(address string) string {
 	if _, local := settings.UnixPath(address); local {
 		return "localhost"
@@ -102,7 +102,7 @@ func hostOf(address string) string {
 	return address
 }
 
-// framing returns the values of the headers that tell where the body ends.
+// framing returns the values of Content-Length and Transfer-Encoding.
 func (r *Request) framing() (length, coding string) {
 	n := int64(len(r.Whole))
 	if r.Body != nil {
@@ -122,5 +122,5 @@ func (r *Request) framing() (length, coding string) {
 	return string(digits), ""
 }
 
-// ends reports whether a character ends a request's target, or the request line.
+// ends reports whether a character would end the request target or the request line.
 func ends(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -13,7 +13,8 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// The rate of interim responses to one request is limited, not their number: beyond burst, each waits for interimPause.
+// The rate of 1xx responses to a request is limited, not their number: after interimBurst, each is delayed by
+// interimPause.
 const (
 	interimBurst = 64
 	interimPause = time.Millisecond
@@ -21,22 +22,22 @@ const (
 
 // Response is a response whose head was received. Close must be called exactly once.
 type Response struct {
-	*http.Response            // its Body and Close are not for the caller
-	Received       http1.Head // the head as it was received
-	HeadMemory     int64      // bytes that the head takes
+	*http.Response            // its fields Body and Close are not for the caller
+	Received       http1.Head // the head as received
+	HeadMemory     int64      // memory of the head, in bytes
 
-	// Until is when Read no longer waits for the upstream.
+	// Until is the deadline of Read.
 	Until time.Time
 
 	client  *Client
 	conn    *conn
 	sending sending
 	address string
-	passes  bool // the request's body is not whole
+	passes  bool // the request's body is read from the submitter while it is sent
 	ctx     context.Context
-	unhook  func() bool // ends the interruption by ctx
-	whole   bool        // all of the body was read
-	left    int64       // bytes that were not read of a body with a length
+	unhook  func() bool // detaches the connection from ctx
+	whole   bool        // the whole body was read
+	left    int64       // unread bytes of a body with a Content-Length
 	chunks  *http1.Chunks
 }
 
@@ -49,7 +50,7 @@ func (r *Response) retract(of *Request) {
 }
 
 // receive reads the head of the response. waited is the error of the wait for its first
-// byte. After an error, the exchange has ended. It notes in p what was received.
+// byte. After an error, the exchange has ended. receive updates p.
 func (r *Response) receive(to *Request, waited error, p *Progress) error {
 	s := &r.sending
 	head, err := r.conn.head(r.ctx, to, waited, p)
@@ -58,7 +59,7 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 		r.unhook()
 		_ = r.conn.Close()
 		if to.Body == nil && s.ended != nil {
-			<-s.ended // the connection is closed: it does not take long
+			<-s.ended // soon, because the connection is closed
 		}
 	}
 	if s.clock != nil {
@@ -71,7 +72,7 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 		return err
 	}
 	if !s.over() {
-		_ = r.conn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
+		_ = r.conn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so do reads
 	}
 	r.Response, r.Received, r.HeadMemory = head.Response, head.Head, head.memory
 	switch r.whole = !http1.HasBody(r.Response, to.Method); {
@@ -87,11 +88,11 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 type received struct {
 	*http.Response
 	http1.Head
-	memory int64 // bytes that it takes
+	memory int64 // in bytes
 }
 
-// head reads the head of the response after a wait that ended with err, and passes
-// interim ones on. It notes in p what was received.
+// head reads the head of the response and forwards 1xx responses. err is the result of the wait for the first
+// byte. head updates p.
 func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (head received, _ error) {
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
@@ -101,7 +102,7 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (he
 		return received{}, err
 	}
 	p.Answered = true
-	if withdrawn { // too late
+	if withdrawn { // too late: the response has started
 		if err := cmp.Or(c.SetReadDeadline(r.Deadline), ctx.Err()); err != nil { // the deadline must not undo an interruption by ctx
 			return received{}, err
 		}
@@ -132,7 +133,7 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (he
 	}
 }
 
-// readHead reads one head, within its bounds.
+// readHead reads one head.
 func (c *conn) readHead(method string) (received, error) {
 	text, err := c.headText()
 	if err != nil {
@@ -145,9 +146,9 @@ func (c *conn) readHead(method string) (received, error) {
 	return received{response, head, int64(len(text) + LineCost*strings.Count(text, "\n"))}, nil
 }
 
-// ambiguous refuses heads that parsers read in different ways: with a carriage return within the
-// status line, which some take for a line end, or a space in a field's name, as in
-// "Content-Length : 2", which net/http does not take for a length.
+// ambiguous returns an error for heads that parsers understand differently: a carriage return within the
+// status line is a line end for some, and a field name with a space, as in "Content-Length : 2", is
+// not a Content-Length for net/http.
 func ambiguous(head *http.Response) error {
 	if strings.Contains(head.Status, "\r") {
 		return fmt.Errorf("malformed status line %q", head.Status)
@@ -160,14 +161,13 @@ func ambiguous(head *http.Response) error {
 	return nil
 }
 
-// Unframed reports whether the body has neither a length nor chunks: it ends
-// with the connection, and whether the upstream had more to send is unknown.
+// Unframed reports whether the body has neither a Content-Length nor chunked encoding. It ends
+// with the connection, so a truncated body cannot be detected.
 func (r *Response) Unframed() bool {
 	return r.ContentLength < 0 && len(r.TransferEncoding) == 0 && r.Body != http.NoBody
 }
 
-// Ready reports whether the first Read returns something, or the end, without
-// waiting for the upstream.
+// Ready reports whether the first Read will not block.
 func (r *Response) Ready() bool {
 	switch {
 	case r.whole:
@@ -178,13 +178,13 @@ func (r *Response) Ready() bool {
 	return r.chunks == nil || r.conn.Failed != nil || r.chunks.Ready()
 }
 
-// Complete reports whether all of a body with a length was received: no Read will wait.
+// Complete reports whether a whole body with a Content-Length was received, so that no Read will block.
 func (r *Response) Complete() bool {
 	return r.whole || r.ContentLength >= 0 && int64(r.conn.In.Buffered()) >= r.ContentLength
 }
 
-// Read reads the body. It waits for the upstream until Until at most, and ends
-// when the context of Do does. The error at the end is io.EOF; then Trailer is complete.
+// Read reads the body. It blocks at most until Until, and until the context of Do
+// ends. At the end of the body it returns io.EOF, and Trailer is complete.
 func (r *Response) Read(p []byte) (int, error) {
 	if r.whole {
 		return 0, io.EOF
@@ -212,7 +212,7 @@ func (r *Response) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads the body as far as it has been received, or waits for more.
+// readBody reads the bytes that have been received, or blocks until there are some.
 func (r *Response) readBody(p []byte) (int, error) {
 	if r.chunks != nil {
 		n, err := r.chunks.Read(p)
@@ -237,13 +237,13 @@ func (r *Response) readBody(p []byte) (int, error) {
 	return n, err
 }
 
-// lastWrite bounds the sending of a body after the whole response was received.
+// lastWrite is the time to send the rest of a body after the whole response was received.
 const lastWrite = 50 * time.Millisecond
 
-// Close ends the exchange. The connection is pooled if all of the request was sent, nothing is left on
-// the connection, and nothing was wrong.
+// Close ends the exchange. The connection goes back to the pool if the whole request was sent, the whole response was
+// read, and there was no error.
 func (r *Response) Close() {
-	calm := r.unhook() // nobody interrupts it anymore
+	calm := r.unhook() // from now on it is not interrupted
 	good := calm && r.whole && !r.Response.Close && r.StatusCode >= 200 && r.conn.Failed == nil && r.conn.In.Buffered() == 0
 	if good && !r.passes && !r.sending.over() {
 		_ = r.conn.SetWriteDeadline(time.Now().Add(lastWrite)) // a connection that fails here is not pooled

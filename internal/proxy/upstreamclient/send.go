@@ -12,37 +12,37 @@ import (
 	"example.org/pilotfish/internal/intake"
 )
 
-// inline is the largest body that the caller's goroutine sends, together with
-// the head: the write does not wait for an upstream that answers without reading.
+// inline is the size of the largest body that the caller's goroutine sends, together with
+// the head. The socket buffer takes that much at once, so the write does not block.
 const inline = intake.AtOnce
 
-// wholePiece is how much of a body that is at hand is written at a time.
+// wholePiece is the size of the pieces in which a received body is written.
 const wholePiece = 256 << 10
 
-// pieces are buffers for heads, and for bodies on their way.
+// pieces are buffers for heads, small bodies and pieces of bodies.
 var pieces = sync.Pool{New: func() any { return new([2 * inline]byte) }}
 
-// BodyError is a body that could not be read.
+// BodyError is the error of reading the body from the submitter.
 type BodyError struct{ Err error }
 
 func (e *BodyError) Error() string { return "reading the body: " + e.Err.Error() }
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// sending is a request on its way to an upstream.
+// sending is the state of sending a request.
 type sending struct {
 	conn    *conn
 	written atomic.Int64              // bytes
-	body    atomic.Pointer[BodyError] // what was wrong with the body
+	body    atomic.Pointer[BodyError] // the error of reading the body
 	ended   chan struct{}             // closed when the sending has ended; nil if the caller's goroutine sends
-	err     error                     // why not all was sent; to be read when the sending has ended
+	err     error                     // why not all was sent; valid when the sending has ended
 	clock   *clock                    // nil if the caller's goroutine sends
 
-	message []byte            // that the caller's goroutine sends, in piece
-	piece   *[2 * inline]byte // nil once it was sent, and where another goroutine sends
+	message []byte            // the request that the caller's goroutine sends; in piece
+	piece   *[2 * inline]byte // nil after it was sent, and if another goroutine sends
 }
 
-// start makes the request ready to be sent. A goroutine of its own sends a body that a socket
-// may not take at once: an early answer is read meanwhile.
+// start prepares the request. A body that the socket buffer may not take at once is sent by another
+// goroutine, so that an early response can be read at the same time.
 func (s *sending) start(ctx context.Context, cn *conn, r *Request) error {
 	piece := pieces.Get().(*[2 * inline]byte)
 	head, err := r.appendHead(piece[:0])
@@ -55,7 +55,7 @@ func (s *sending) start(ctx context.Context, cn *conn, r *Request) error {
 		return nil
 	}
 	s.ended, s.piece, s.clock = make(chan struct{}), nil, newClock(ctx, cn, r)
-	copied := *r // so that r itself need not outlive the call
+	copied := *r // r may not outlive the call
 	go s.rest(&copied, piece, head)
 	return nil
 }
@@ -67,13 +67,13 @@ func (s *sending) Sent(n int, err error) {
 	s.release()
 }
 
-// release gives the memory of the message back.
+// release returns the buffer of the message to the pool.
 func (s *sending) release() {
 	pieces.Put(s.piece)
 	s.message, s.piece = nil, nil
 }
 
-// rest sends a request with a larger body.
+// rest sends a request with a large body.
 func (s *sending) rest(r *Request, piece *[2 * inline]byte, head []byte) {
 	defer close(s.ended)
 	defer pieces.Put(piece)
@@ -98,15 +98,15 @@ func (s *sending) over() bool {
 	}
 }
 
-// Write writes bytes as they are.
+// Write writes to the connection.
 func (s *sending) Write(p []byte) (int, error) {
-	s.written.Add(int64(len(p))) // before, for the answer may be quicker than the return from Write
+	s.written.Add(int64(len(p))) // before the write: the response can arrive before Write returns
 	n, err := s.conn.Write(p)
 	s.written.Add(int64(n - len(p)))
 	return n, err
 }
 
-// sendBody sends what follows the head. piece is a buffer to use.
+// sendBody sends the body. piece is a buffer.
 func (s *sending) sendBody(r *Request, piece []byte) error {
 	if r.Body == nil {
 		for piece := range slices.Chunk(r.Whole, wholePiece) {
@@ -153,7 +153,7 @@ func (b bodyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed ends the exchange because of its body: the upstream would wait for the rest.
+// failed ends the exchange after an error of reading the body, because the upstream would wait for the rest.
 func (s *sending) failed(err error) error {
 	failed := &BodyError{Err: err}
 	s.body.Store(failed)

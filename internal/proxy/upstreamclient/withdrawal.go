@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// ErrWithdrawn: the request was withdrawn before a byte of an answer came.
+// ErrWithdrawn: the request was withdrawn before the first byte of a response.
 var ErrWithdrawn = errors.New("the request was withdrawn")
 
-// Withdrawal lets another goroutine end a request that waits for its answer. The zero
-// value is ready; one request at a time uses it.
+// Withdrawal lets another goroutine end a request that waits for its response. The zero
+// value is ready. It serves one request at a time.
 type Withdrawal struct {
 	mu        sync.Mutex
-	conn      *conn // on which a request waits; nil if none does
-	begun     bool  // a byte of its answer has come
+	conn      *conn // the connection on which the request waits; nil if it does not wait
+	begun     bool  // the response has started
 	withdrawn bool
 }
 
-// Withdraw ends the request with ErrWithdrawn. It returns false, and does nothing, if a byte
-// of the answer has come.
+// Withdraw ends the request with ErrWithdrawn. If the response has started, it does nothing and
+// returns false.
 func (w *Withdrawal) Withdraw() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,7 +33,7 @@ func (w *Withdrawal) Withdraw() bool {
 	return true
 }
 
-// again repeats the interruption of a request that was withdrawn: its deadline has been changed.
+// again interrupts a withdrawn request again after its deadline was changed.
 func (w *Withdrawal) again() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,14 +42,14 @@ func (w *Withdrawal) again() {
 	}
 }
 
-// Reset makes it ready for another request.
+// Reset prepares w for another request.
 func (w *Withdrawal) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun, w.withdrawn = false, false
 }
 
-// enter begins the wait on a connection, unless the request was withdrawn before.
+// enter starts the wait on a connection. It returns false if the request was withdrawn before.
 func (w *Withdrawal) enter(cn *conn) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,8 +59,8 @@ func (w *Withdrawal) enter(cn *conn) (ok bool) {
 	return !w.withdrawn
 }
 
-// leave ends the wait, because an answer has begun or none will come. It reports whether the
-// connection was interrupted.
+// leave ends the wait. begun is true if the response has started. It reports whether the
+// request was withdrawn.
 func (w *Withdrawal) leave(begun bool) (withdrawn bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
