@@ -10,11 +10,12 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// next reads a request, if there is a plain one. over reports that the connection has ended here.
+// next reads a plain request. If over is true, the connection was closed or handed over. r is nil if no request has
+// started.
 func (c *conn) next() (r *http.Request, over bool) {
 	c.skipLineEnds()
-	seen, _ := c.In.Peek(c.In.Buffered()) // there are as many
-	if len(seen) == 0 {                   // line ends after a POST, and nothing else yet
+	seen, _ := c.In.Peek(c.In.Buffered()) // does not fail
+	if len(seen) == 0 {                   // only line ends after a POST
 		c.posted = false
 		return nil, false
 	}
@@ -37,18 +38,18 @@ func (c *conn) next() (r *http.Request, over bool) {
 	return nil, true
 }
 
-// skipLineEnds skips line ends after the body of a POST, which old submitters
-// send, as net/http does. It must happen here: net/http would not know that a POST came before.
+// skipLineEnds skips the line ends that old clients send after the body of a POST, as net/http
+// does. net/http cannot do that for a handed connection, because it does not know of the POST.
 func (c *conn) skipLineEnds() {
 	if !c.posted {
 		return
 	}
 	const most = 4
-	first, _ := c.In.Peek(min(most, c.In.Buffered()))                    // there are as many
-	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // they are buffered
+	first, _ := c.In.Peek(min(most, c.In.Buffered()))                    // does not fail
+	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // does not fail
 }
 
-// request returns the request that begins with seen if it is plain and in the buffer. Otherwise it returns nil.
+// request parses the request that starts with seen. It returns nil if the request is not plain or not in the buffer.
 func (c *conn) request(seen []byte) *http.Request {
 	size := http1.Size(seen)
 	if size == 0 || c.In == nil {
@@ -58,24 +59,24 @@ func (c *conn) request(seen []byte) *http.Request {
 	if err != nil || !plain(r, &head) {
 		return nil
 	}
-	_, _ = c.In.Discard(size) // it was received
+	_, _ = c.In.Discard(size) // does not fail
 	c.prepare(r, head.Fields)
-	if r.ContentLength < 0 && head.Has("Content-Length") { // others may read another body (RFC 9112, 6.1)
+	if r.ContentLength < 0 && head.Has("Content-Length") { // other servers may read another body (RFC 9112, 6.1)
 		c.response.close = true
 	}
 	return r
 }
 
 const (
-	// headTimeout is the timeout for a head, from its first bytes on.
+	// headTimeout is the timeout for the rest of a head after its first bytes.
 	headTimeout = 10 * time.Second
 	// longHead is the size of the largest head that net/http reads, in bytes: 4 KiB more than its limit.
 	longHead = 36 << 10
 )
 
-// restOfHead waits for the rest of a head. It returns nil, and a status to refuse the request with or "", if that does not
-// arrive. net/http gets whole heads only: it makes up to a hundred bytes of each byte of a head, and holds them until the
-// head is complete. A head that does not fit into the connection's buffer counts in the budget.
+// restOfHead waits for the rest of a head. If that does not arrive, head is nil, and status is the status of the error
+// response, or "" for none. net/http gets only complete heads, because its parser holds up to a hundred bytes for each byte
+// of an incomplete head. A head that exceeds the connection's buffer counts in the budget.
 func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
 	c.startHead()
 	for len(seen) < maxHead {
@@ -86,7 +87,7 @@ func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
 			return ended(seen, err), ""
 		}
 		before := len(seen)
-		seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
+		seen, _ = c.In.Peek(c.In.Buffered()) // does not fail
 		if headEnds(seen[max(0, before-3):]) {
 			return seen, ""
 		}
@@ -110,7 +111,7 @@ func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
 	return nil, "431 Request Header Fields Too Large"
 }
 
-// startHead enters the state in which the rest of a head is awaited.
+// startHead enters the state starting.
 func (c *conn) startHead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +119,8 @@ func (c *conn) startHead() {
 	c.arm(c.since.Add(headTimeout))
 }
 
-// ended returns what was received of a head that ends with err. net/http answers the end of a connection within a head, and
-// not a timeout.
+// ended returns the received part of a head if the error was the end of the connection: net/http then responds with 400.
+// After other errors, such as a timeout, there is no response.
 func ended(seen []byte, err error) []byte {
 	if errors.Is(err, io.EOF) {
 		return seen
@@ -127,22 +128,22 @@ func ended(seen []byte, err error) []byte {
 	return nil
 }
 
-// headEnds reports whether an empty line follows a line.
+// headEnds reports whether p contains an empty line after another line.
 func headEnds(p []byte) bool {
 	return bytes.Contains(p, []byte("\n\r\n")) || bytes.Contains(p, []byte("\n\n"))
 }
 
-// plausible reports whether a request line can begin with line. If it cannot, net/http refuses it without the rest of the head.
+// plausible reports whether line can be the start of a request line. If not, net/http refuses it without the rest of the head.
 func plausible(line []byte) bool {
 	first, _, whole := bytes.Cut(line, []byte("\n"))
 	return http1.IsToken(first[:min(1, len(first))]) && (!whole || bytes.Contains(first, []byte(" HTTP/")))
 }
 
-// handOn gives the connection to net/http, with what was read from it.
+// handOn hands the connection to net/http, with the bytes that were read from it.
 func (c *conn) handOn(seen []byte) {
 	to := c.server.newHanded(c.tcp, bytes.Clone(seen), c.hand)
 	c.Release()
-	c.set(handed)                  // from now on nobody interrupts it
+	c.set(handed)                  // from now on it is not interrupted
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
 	c.server.mu.Lock()
 	c.server.handed[to] = time.Now()
@@ -151,16 +152,15 @@ func (c *conn) handOn(seen []byte) {
 	c.forget()
 }
 
-// prefaced reports whether the bytes are a start of HTTP/2's preface.
+// prefaced reports whether seen is the start of an HTTP/2 preface.
 func prefaced(seen []byte) bool {
 	const preface = "PRI * HTTP/2.0\r\n"
 	n := min(len(seen), len(preface))
 	return string(seen[:n]) == preface[:n]
 }
 
-// refuse ends a connection, with an error response unless the status is "". It is for requests that are not handed on. Among
-// them is the preface of HTTP/2 after a request of HTTP/1.1: it may be smuggled in, and net/http would take the connection
-// for a new one.
+// refuse closes the connection, after an error response unless status is "". An HTTP/2 preface after an HTTP/1.1 request is
+// refused here because it may be request smuggling: net/http would treat the handed connection as a new one.
 func (c *conn) refuse(status string) {
 	if status != "" {
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write

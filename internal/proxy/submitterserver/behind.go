@@ -18,12 +18,12 @@ type handedConn struct {
 	net.Conn
 	server *Server
 	hand   func(net.Conn)
-	seen   *bytes.Reader // what was read of the connection before
-	read   atomic.Bool   // something was received
-	wrote  atomic.Bool   // something was sent
+	seen   *bytes.Reader // bytes that were read before the hand-over
+	read   atomic.Bool   // net/http has read bytes
+	wrote  atomic.Bool   // net/http has written bytes
 }
 
-// newHanded returns a connection of which some bytes were read already.
+// newHanded returns a handedConn. seen are the bytes that were already read from nc.
 func (s *Server) newHanded(nc net.Conn, seen []byte, hand func(net.Conn)) *handedConn {
 	return &handedConn{Conn: nc, server: s, hand: hand, seen: bytes.NewReader(seen)}
 }
@@ -45,11 +45,11 @@ func (c *handedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite closes the sending side, where that is possible alone.
+// CloseWrite closes the sending side if the connection supports that.
 func (c *handedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// Close closes the connection, after a while if the submitter gets a response and may still be sending
-// its request: net/http refuses some requests before it has read all of them.
+// Close closes the connection. It lingers before if the submitter may still be sending its request and gets a response:
+// net/http refuses some requests before it has read them completely.
 func (c *handedConn) Close() error {
 	c.server.taken(c)
 	if !c.wrote.Swap(false) || !c.read.Load() {
@@ -64,9 +64,9 @@ func (c *handedConn) Close() error {
 	return nil
 }
 
-// Behind makes of h the handler of net/http's server. That server only reads and checks the heads of HTTP/1 that are not
-// plain: their connections come back here, with the request. net/http would read chunks until a buffer is full, so that
-// pieces would neither be forwarded nor count for deadlines when they arrive.
+// Behind returns the handler of net/http's server, which passes HTTP/2 requests to h. For HTTP/1, net/http only parses the
+// heads that are not plain; then the connection is taken back. net/http would read a chunked body until a buffer is
+// full, so pieces would neither be forwarded nor count for deadlines when they arrive.
 func (s *Server) Behind(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(handedKey{}).(*handedConn)
@@ -81,7 +81,8 @@ func (s *Server) Behind(h http.Handler) http.Handler {
 	})
 }
 
-// takeBack takes a connection back from net/http, which has read the head of a request. It reports whether that is possible.
+// takeBack takes a connection back from net/http after it has parsed the head of request r. It returns false if that is
+// impossible.
 func (s *Server) takeBack(from *handedConn, w http.ResponseWriter, r *http.Request) bool {
 	tcp, ok := from.Conn.(tcpConn)
 	lazy := lazyconn.New(from.Conn, s.buffers)
@@ -92,14 +93,14 @@ func (s *Server) takeBack(from *handedConn, w http.ResponseWriter, r *http.Reque
 	if err != nil {
 		return false
 	}
-	rest, _ := buffered.Peek(buffered.Reader.Buffered()) // there are as many
-	more, _ := io.ReadAll(from.seen)                     // memory does not fail
+	rest, _ := buffered.Peek(buffered.Reader.Buffered()) // does not fail
+	more, _ := io.ReadAll(from.seen)                     // does not fail
 	lazy.Unread(slices.Concat(rest, more))
 	c := s.newConn(lazy, tcp, from.hand)
-	s.taken(from) // after newConn: a shutdown must see the connection in one place or the other
+	s.taken(from) // after newConn, so that a shutdown never misses the connection
 	r = r.WithContext(c.ctx)
 	c.prepare(r, nil)
-	if r.ContentLength < 0 || r.Header["Transfer-Encoding"] != nil { // net/http does not say whether the head had a length, too
+	if r.ContentLength < 0 || r.Header["Transfer-Encoding"] != nil { // the head may have had a Content-Length, too, which net/http removes
 		c.response.close = true
 	}
 	go c.serve(r)
@@ -108,21 +109,21 @@ func (s *Server) takeBack(from *handedConn, w http.ResponseWriter, r *http.Reque
 
 type handedKey struct{}
 
-// ConnContext is for the same field of net/http's server: it lets Behind find the connection.
+// ConnContext is the ConnContext of net/http's server. It lets Behind find the connection.
 func (s *Server) ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, handedKey{}, nc)
 }
 
-// How long what a submitter still sends is dropped before its connection is closed: in all, and
-// since the last byte.
 const (
+	// lingerTime is the maximum time for which a connection lingers before it is closed.
 	lingerTime = 30 * time.Second
+	// lingerIdle is the time without a byte after which it is closed earlier.
 	lingerIdle = 5 * time.Second
 )
 
-// linger ends the sending side of a connection, and drops what arrives until the submitter closes the
-// connection. Bytes that arrive on a closed connection, or that nobody has read when it is closed, reset it,
-// and the submitter loses the response.
+// linger closes the sending side of a connection and drops received bytes until the submitter closes the
+// connection. Unread bytes would reset the connection when it is closed, and the submitter would lose the
+// response.
 func linger(c net.Conn) {
 	_ = closeWrite(c) // fails only on a closed connection, as the read will
 	until := time.Now().Add(lingerTime)
@@ -140,7 +141,7 @@ func linger(c net.Conn) {
 	}
 }
 
-// closeWrite ends the sending side of a connection, if that is possible alone.
+// closeWrite closes the sending side of a connection if the connection supports that.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

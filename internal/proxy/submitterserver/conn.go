@@ -14,37 +14,37 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// newTime is how long a connection may be new, in a shutdown, before it counts
-// as idle: its first request may be on its way.
+// newTime is the age up to which a connection without a request is not closed in a shutdown,
+// because its first request may be on its way.
 const newTime = 5 * time.Second
 
 // conn is the connection of one submitter. Its goroutine serves one request
 // after the other.
 type conn struct {
 	*lazyconn.Conn
-	tcp    tcpConn // the same, without a buffer
+	tcp    tcpConn // the connection below lazyconn
 	server *Server
 	hand   func(net.Conn)
 	remote string
-	ctx    context.Context // of its requests; it ends when the submitter is gone
+	ctx    context.Context // of all requests; it ends when the submitter disconnects
 	cancel context.CancelFunc
 
-	response response // of the request under way
+	response response // to the current request
 	posted   bool     // the last request was a POST
 
 	mu      sync.Mutex
 	state   state
 	since   time.Time // when it was accepted, or the last head started
-	served  uint64    // requests, with the one under way
-	seen    uint64    // served, when the timer was set
-	wanted  time.Time // the handler's deadline for reading the body
-	armed   time.Time // the read deadline that the connection has
-	ticking bool      // the timer runs; it may outlast the request that set it
+	served  uint64    // number of requests, including the current one
+	seen    uint64    // value of served when the timer was set
+	wanted  time.Time // the handler's read deadline for the body
+	armed   time.Time // the connection's read deadline
+	ticking bool      // the timer runs, possibly for an earlier request
 	timer   *time.Timer
-	watch   chan struct{} // closed when the watch has ended; nil if there is none
+	watch   chan struct{} // closed when the watch has ended; nil without a watch
 }
 
-// state is a state of a connection. The package's comment describes them.
+// state is the state of a connection. The package comment describes the states.
 type state uint8
 
 const (
@@ -99,7 +99,7 @@ func (c *conn) serve(r *http.Request) {
 	_ = c.tcp.Close()
 }
 
-// forget removes the connection from the server's.
+// forget removes the connection from the server.
 func (c *conn) forget() {
 	c.cancel()
 	c.server.mu.Lock()
@@ -107,8 +107,8 @@ func (c *conn) forget() {
 	delete(c.server.conns, c)
 }
 
-// await waits for the beginning of a request. It reports false when the
-// connection has ended, or was idle for too long.
+// await waits for the first bytes of a request. It returns false if the
+// connection has ended or its idle timeout has passed.
 func (c *conn) await() bool {
 	until := time.Now().Add(c.server.cfg.IdleTimeout)
 	for c.becomeIdle(until) {
@@ -123,15 +123,15 @@ func (c *conn) await() bool {
 			return false
 		}
 		c.Failed = nil
-		if !time.Now().Before(until) { // it was not an earlier deadline, nor the server's end
+		if !time.Now().Before(until) { // otherwise it was an earlier deadline, or a shutdown
 			break
 		}
 	}
 	return c.came()
 }
 
-// came reports whether a request has arrived just before the connection would be closed. It
-// would be lost: its submitter cannot know that nobody has read it.
+// came reports whether a request has arrived just before the connection is closed. It
+// would be lost without a response, and its submitter could not know whether it was processed.
 func (c *conn) came() bool {
 	c.mu.Lock()
 	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
@@ -140,19 +140,19 @@ func (c *conn) came() bool {
 	if c.More() && c.In != nil && c.In.Buffered() >= least {
 		return true
 	}
-	_ = c.tcp.CloseWrite() // at once, because what arrives from now on is lost; it fails only on a closed connection
+	_ = c.tcp.CloseWrite() // at once, because a later request is lost; fails only on a closed connection
 	return false
 }
 
-// pipelined reports whether bytes have arrived after the request that was served.
+// pipelined reports whether bytes have arrived after the served request.
 func (c *conn) pipelined() bool {
 	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
 	c.Failed = nil
 	return c.More() && c.Failed == nil
 }
 
-// least is how many bytes are the start of a request. Fewer bytes before the end of a
-// connection that has served a request are ignored, as net/http does.
+// least is the number of bytes that count as the start of a request. On a connection that has
+// served a request, fewer bytes before the end are ignored, as in net/http.
 const least = 4
 
 // begins waits for the first bytes of a request.
@@ -167,8 +167,8 @@ func (c *conn) begins() error {
 	return err
 }
 
-// becomeIdle has the connection wait for a request, until then at most. It keeps an earlier
-// deadline: waking once is cheaper than setting a deadline for each request.
+// becomeIdle enters the state waiting, which lasts at most until until. It keeps an earlier
+// deadline: waking up once is cheaper than setting a deadline for each request.
 func (c *conn) becomeIdle(until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +182,8 @@ func (c *conn) becomeIdle(until time.Time) bool {
 	return true
 }
 
-// interruptIdle ends the wait for a request. In a shutdown, a new connection goes on waiting, and so does one on which a
-// request has started. It reports whether the connection can still be handed to net/http.
+// interruptIdle ends the wait for a request in a shutdown. New connections, and those on which a request has
+// started, continue to wait for newTime. It reports whether the connection can still be handed to net/http.
 func (c *conn) interruptIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,7 @@ func (c *conn) interruptIdle() bool {
 	return c.state == waiting || c.state == starting || c.state == finishing || c.state == handed
 }
 
-// prepare gives a request its body, and makes the response ready for it. received are the fields of its head.
+// prepare sets the body of a request and prepares the response. received are the fields of the request's head.
 func (c *conn) prepare(r *http.Request, received []http1.Field) {
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
@@ -211,13 +211,13 @@ func (c *conn) prepare(r *http.Request, received []http1.Field) {
 	r.Body = b
 }
 
-// call runs the handler, and reports whether it returned without a panic.
+// call runs the handler and reports whether it returned without a panic.
 func (c *conn) call(r *http.Request) (done bool) {
 	defer func() {
 		if done {
 			return
 		}
-		if err := recover(); err != http.ErrAbortHandler { //nolint:errorlint // it is the value that handlers panic with
+		if err := recover(); err != http.ErrAbortHandler { //nolint:errorlint // handlers panic with this value
 			c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
 		}
 	}()
@@ -225,7 +225,7 @@ func (c *conn) call(r *http.Request) (done bool) {
 	return true
 }
 
-// finish ends a request whose handler has returned; done: without a panic. It reports whether
+// finish ends a request after its handler. done is false after a panic. It reports whether
 // the connection can serve another request.
 func (c *conn) finish(r *http.Request, done bool) bool {
 	c.end()

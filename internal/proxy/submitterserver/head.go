@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// Received returns the fields of the request.
+// Received returns the header fields of the request, as received.
 func (w *response) Received() []http1.Field { return w.received }
 
 // Like makes the next WriteHeader use the reason phrase, and the order and case of the fields, of a received
@@ -49,13 +49,13 @@ func (w *response) WriteHeader(status int) {
 	default:
 		w.chunked = false
 	}
-	if w.close = w.close || w.header.Get("Connection") == "close" || w.conn.mustEnd(); w.close != w.old { // each version announces what it does not do by itself
+	if w.close = w.close || w.header.Get("Connection") == "close" || w.conn.mustEnd(); w.close != w.old { // announced only if it differs from the version's default
 		if own[1][1] = "close"; w.old {
 			own[1][1] = "keep-alive"
 		}
 	}
 	n := 2
-	if !w.bodyless && w.length < 0 || status < 200 || status == http.StatusNoContent { // the length would be wrong, or must not be there (RFC 9110, 8.6)
+	if !w.bodyless && w.length < 0 || status < 200 || status == http.StatusNoContent { // a Content-Length would be wrong or is not allowed (RFC 9110, 8.6)
 		own[n], n = noField("Content-Length"), n+1
 	}
 	if _, there := w.header["Date"]; !there {
@@ -64,7 +64,7 @@ func (w *response) WriteHeader(status int) {
 	w.append(status, own[:n]...)
 }
 
-// noField leaves a field out.
+// noField omits a field.
 func noField(key string) [2]string { return [2]string{key, ""} }
 
 // declared returns the Content-Length that the handler has set.
@@ -77,7 +77,7 @@ func (w *response) declared() (n int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// append appends a head to what is sent.
+// append appends a head to the write buffer.
 func (w *response) append(status int, own ...[2]string) {
 	reason, received := http.StatusText(status), []http1.Field(nil)
 	if reason == "" {
@@ -99,7 +99,7 @@ func (w *response) append(status int, own ...[2]string) {
 	w.out = append(w.out, ' ')
 	w.out = append(w.out, reason...)
 	w.out = append(w.out, "\r\n"...)
-	w.out, _ = http1.Append(w.out, w.header, received, own...) // what is not valid is left out
+	w.out, _ = http1.Append(w.out, w.header, received, own...) // invalid fields are omitted
 	w.out = append(w.out, "\r\n"...)
 }
 
@@ -109,7 +109,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.conn.tcp, nil, nil
 }
 
-// trailers writes the fields that have the prefix of trailers, announced or not.
+// trailers writes the fields with http.TrailerPrefix, announced or not.
 func (w *response) trailers() {
 	var sent http.Header
 	for name, values := range w.header {
@@ -120,5 +120,5 @@ func (w *response) trailers() {
 			sent[name] = values
 		}
 	}
-	w.out, _ = http1.Append(w.out, sent, nil) // what is not valid is left out
+	w.out, _ = http1.Append(w.out, sent, nil) // invalid fields are omitted
 }

@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// maxHead is how long the head of a plain request may be, in bytes.
+// maxHead is the maximum size of the head of a plain request, in bytes.
 const maxHead = 8 << 10
 
 // plain reports whether a request can be served here: HTTP/1.1 or 1.0 with a valid host and a path.
@@ -34,34 +34,34 @@ func plain(r *http.Request, head *http1.Head) bool {
 		return false
 	}
 	for name := range r.Header {
-		if strings.Contains(name, " ") { // which http.ReadRequest lets pass, unlike all else that is not valid
+		if strings.Contains(name, " ") { // http.ReadRequest accepts such names, but no other invalid ones
 			return false
 		}
 	}
 	return true
 }
 
-// has reports whether a list has a word. As net/http does, it lets spaces separate words, too.
+// has reports whether a list contains a word. Like net/http, it accepts spaces as separators, too.
 func has(list, word string) bool {
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// expects reports whether the submitter may wait for 100 Continue before it sends the body.
+// expects reports whether the submitter may wait for 100 Continue before it sends its body.
 func expects(r *http.Request) bool {
 	return r.Header["Expect"] != nil && has(r.Header.Get("Expect"), "100-continue")
 }
 
-// body is a request's body.
+// body is the body of a request.
 type body struct {
 	mu      sync.Mutex
 	conn    *conn
-	left    int64 // bytes of a body with a length that were not read yet; 1 of chunks whose end was not read
+	left    int64 // unread bytes of a body with a Content-Length; 1 for a chunked body up to its end
 	chunks  *http1.Chunks
-	expects bool // 100 Continue was not sent yet
+	expects bool // 100 Continue must be sent
 }
 
-// Read reads the body. The connection's buffer is given back with the last byte.
+// Read reads the body. The connection's buffer is released after the last byte.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if b.expects {
 		b.expects = false
-		_, _ = io.WriteString(b.conn, "HTTP/1.1 100 Continue\r\n\r\n") // where this fails, so does the read
+		_, _ = io.WriteString(b.conn, "HTTP/1.1 100 Continue\r\n\r\n") // if this fails, so does the read
 	}
 	waits := b.conn.In.Buffered() == 0 || b.chunks != nil
 	if waits {
@@ -93,7 +93,7 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) read(p []byte) (int, error) {
 	if b.chunks != nil {
 		n, err := b.chunks.Read(p)
-		if err == io.EOF { //nolint:errorlint // it is the end of the body, not of the connection
+		if err == io.EOF { //nolint:errorlint // the end of the body, not of the connection
 			b.left = 0
 		}
 		return n, err
@@ -103,18 +103,18 @@ func (b *body) read(p []byte) (int, error) {
 	return n, err
 }
 
-// Ready reports whether the next Read does not wait.
+// Ready reports whether the next Read will not block.
 func (b *body) Ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.left == 0 || b.chunks == nil && !b.expects && b.conn.In.Buffered() > 0
 }
 
-// Close leaves the connection as it is.
+// Close does nothing.
 func (b *body) Close() error { return nil }
 
-// unread reports whether some of the body was not read. A read that is under way, and
-// later ones, end with the connection.
+// unread reports whether a part of the body was not read. Current and later reads end with the
+// connection.
 func (b *body) unread() bool {
 	if !b.mu.TryLock() {
 		return true
@@ -123,7 +123,7 @@ func (b *body) unread() bool {
 	return b.left > 0
 }
 
-// tcpConn is what a connection over TCP or a Unix socket can do.
+// tcpConn is a connection over TCP or a Unix socket.
 type tcpConn interface {
 	net.Conn
 	CloseWrite() error

@@ -17,8 +17,8 @@ const outSize = 4 << 10
 // outs pools the write buffers. A job holds a buffer only from its response header on.
 var outs = sync.Pool{New: func() any { return new([outSize]byte) }}
 
-// response is the http.ResponseWriter of one request at a time. It adds a Date to
-// a head that does not have one, as net/http does, but no Content-Type.
+// response is the http.ResponseWriter of a connection, for one request at a time. Like net/http, it adds
+// a Date to a head without one. Unlike net/http, it adds no Content-Type.
 type response struct {
 	conn   *conn
 	header http.Header
@@ -26,17 +26,17 @@ type response struct {
 	received []http1.Field // of the request
 	head     bool          // the request is a HEAD
 	old      bool          // the request is of HTTP/1.0
-	like     *http1.Head   // what the next head is like; nil is none
+	like     *http1.Head   // gives the next head its order and case; can be nil
 
 	wrote    bool  // the head is written
 	bodyless bool  // the status allows no body
 	chunked  bool  // the body is sent in chunks
-	length   int64 // of the body as declared; -1 is not
-	sent     int64 // bytes of the body
+	length   int64 // declared length of the body, or -1
+	sent     int64 // number of body bytes written
 	close    bool  // the connection ends after the response
-	err      error // of a write; it stands for all later ones
+	err      error // the first error of a write; later writes return it
 
-	out  []byte // what was not sent yet
+	out  []byte // buffered bytes, in room
 	room *[outSize]byte
 
 	armed time.Time // the connection's write deadline
@@ -51,7 +51,7 @@ func (w *response) begin() {
 	w.wrote, w.length, w.sent, w.like = false, -1, 0, nil
 }
 
-// Header is what WriteHeader writes, and afterwards the trailers.
+// Header returns the header that WriteHeader writes, and after that the trailer.
 func (w *response) Header() http.Header { return w.header }
 
 // Write writes a piece of the body.
@@ -92,7 +92,7 @@ func (w *response) Write(p []byte) (int, error) {
 
 var chunkEnd = []byte("\r\n")
 
-// FlushError sends what was written.
+// FlushError sends the buffered bytes.
 func (w *response) FlushError() error {
 	if !w.wrote && len(w.out) == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -106,11 +106,11 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// latest is by how much a write deadline may be earlier than the one that was set last: to set one for
-// each piece would cost more.
+// latest is the time by which a write deadline can expire early, because setting a deadline for each piece
+// would cost more.
 const latest = 10 * time.Second
 
-// SetWriteDeadline bounds the writes that follow, also those of later responses. A deadline can expire earlier by latest.
+// SetWriteDeadline sets the deadline of the writes that follow, also for later responses. It can expire early, by latest.
 func (w *response) SetWriteDeadline(at time.Time) error {
 	if later := at.Sub(w.armed); later < 0 || later > latest {
 		w.armed = at
@@ -119,7 +119,7 @@ func (w *response) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// SetReadDeadline bounds the reads of the body that follow, and one that waits.
+// SetReadDeadline sets the deadline of the current read of the body and of later reads.
 func (w *response) SetReadDeadline(at time.Time) error {
 	c := w.conn
 	c.mu.Lock()
@@ -130,7 +130,7 @@ func (w *response) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// finish ends the response, and sends the rest of it.
+// finish ends the response and sends the rest of it.
 func (w *response) finish(unread bool) error {
 	w.close = w.close || unread
 	if !w.wrote {

@@ -1,27 +1,27 @@
-// Package submitterserver serves what nearly all submitters send, HTTP/1.1 and 1.0
-// requests, with less memory and less work than net/http's server: a
-// job that waits for its response holds no buffer of its connection. It is a
-// listener in front of that server, and hands every connection over to it on which
-// HTTP/2, a malformed request or an unusually long one arrives.
+// Package submitterserver serves HTTP/1.1 and 1.0 requests with less memory and less CPU
+// time than net/http's server: a job that waits for its response holds no buffer of its
+// connection. It is a listener in front of net/http's server, and hands over connections
+// with HTTP/2, malformed or unusual requests.
 //
 // A connection is in one of these states:
 //
-//	waiting    It waits for a request, until its idle timeout at most. It has no buffer,
+//	waiting    It waits for a request, at most for its idle timeout. It has no buffer,
 //	           unless bytes of the next request have arrived. A shutdown ends the wait.
 //	           A plain request leads to receiving or answering, any other to handed.
-//	starting   Some of a request's head has arrived. The rest must within 10 s. It leads on like waiting.
-//	receiving  A handler runs, and some of the request's body is still to come. Nobody
-//	           watches the submitter: reading the body finds its end.
-//	reading    As receiving, and a read of the body waits. The read deadline is the
-//	           handler's.
-//	answering  A handler runs, and all of the body was read. After 20 ms the submitter is
-//	           watched, which finds that it left. Only the watch uses the connection's
+//	starting   A part of a request's head has arrived. The rest must arrive within 10 s.
+//	           The same states follow as after waiting.
+//	receiving  A handler runs and has not read the whole body. Reads of the body detect
+//	           that the submitter disconnects.
+//	reading    As receiving, and a read of the body blocks, until the handler's read
+//	           deadline.
+//	answering  A handler runs and has read the whole body. After 20 ms a watch detects
+//	           that the submitter disconnects. Only the watch uses the connection's
 //	           read side.
-//	finishing  The handler has returned. Its response is sent. Whole requests lead to
-//	           waiting, the others to lingering or the end.
+//	finishing  The handler has returned, and the rest of the response is sent. waiting
+//	           follows if the whole body was read, otherwise lingering or the end.
 //	lingering  The response is sent, and the submitter may still be sending its body.
-//	           What arrives is dropped, because a close would reset the connection,
-//	           and the submitter would lose the response.
+//	           Received bytes are dropped. Closing the connection would reset it, and
+//	           the submitter would lose the response.
 //	handed     net/http's server has the connection. If it reads a valid head of HTTP/1, a new
 //	           conn takes the connection back with that request.
 package submitterserver
@@ -62,14 +62,14 @@ type Config struct {
 // Server serves plain HTTP/1 connections.
 type Server struct {
 	cfg     Config
-	buffers *lazyconn.Buffers // hold a head and a body of 4 KB
+	buffers *lazyconn.Buffers // for a head and a body of 4 KB
 	closing atomic.Bool
-	accepts atomic.Bool // a connection may come that is not in conns yet
+	accepts atomic.Bool // there may be an accepted connection that is not in conns yet
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
-	handed map[*handedConn]time.Time // since when net/http has a connection without having begun a request
-	linger map[net.Conn]bool         // net/http's connections that are closed after a while
+	handed map[*handedConn]time.Time // connections handed to net/http that it has not begun to serve, and when they were handed over
+	linger map[net.Conn]bool         // net/http's connections that linger before they are closed
 	stops  []func() error            // close the listeners
 }
 
@@ -84,14 +84,14 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[*handedConn]time.Time{}, linger: map[net.Conn]bool{}}
 }
 
-// taken notes that a connection that was handed on serves a request, or has ended.
+// taken records that net/http serves a handed connection, or that the connection has ended.
 func (s *Server) taken(c *handedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.handed, c)
 }
 
-// lingers notes whether a connection will be closed after a while.
+// lingers records that a connection starts or stops lingering.
 func (s *Server) lingers(nc net.Conn, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,15 +100,15 @@ func (s *Server) lingers(nc net.Conn, on bool) {
 	}
 }
 
-// lingering returns the connections that will be closed after a while.
+// lingering returns the lingering connections of net/http.
 func (s *Server) lingering() []net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.linger))
 }
 
-// handingOn reports whether the server behind may not have begun a request yet that was handed on. One whose head is
-// still not there after a while is not waited for.
+// handingOn reports whether there are connections that net/http has not begun to serve, except those that were handed
+// over more than newTime ago.
 func (s *Server) handingOn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *Server) handingOn() bool {
 	return false
 }
 
-// Listen serves the connections that l accepts. The listener that it returns accepts
-// those that are not plain, as if nothing had been read from them.
+// Listen serves the connections that l accepts. The returned listener accepts the
+// handed connections, as if nothing had been read from them.
 func (s *Server) Listen(l net.Listener) net.Listener {
 	f := &front{Listener: l, server: s, handed: make(chan net.Conn), errs: make(chan error), closed: make(chan struct{})}
 	f.stop = sync.OnceValue(l.Close)
@@ -133,7 +133,7 @@ func (s *Server) Listen(l net.Listener) net.Listener {
 	return f
 }
 
-// front is a listener that accepts only the connections that are not plain.
+// front is a listener that accepts only handed connections.
 type front struct {
 	net.Listener
 	server *Server
@@ -141,11 +141,11 @@ type front struct {
 	errs   chan error
 	closed chan struct{}
 	once   sync.Once
-	stop   func() error // accepts no more; Accept still returns those that are handed on
+	stop   func() error // closes the listener below; Accept still returns handed connections
 }
 
-// accept accepts connections until the listener is closed. Other errors are for
-// the caller of Accept, who decides how long to wait before the next try.
+// accept accepts connections until the listener is closed. Accept returns its errors to
+// net/http's server, which waits before the next try.
 func (f *front) accept() {
 	defer f.server.accepts.Store(false)
 	for {
@@ -171,7 +171,7 @@ func (f *front) accept() {
 	}
 }
 
-// hand passes a connection on.
+// hand passes a connection to Accept.
 func (f *front) hand(nc net.Conn) {
 	select {
 	case f.handed <- nc:
@@ -180,7 +180,7 @@ func (f *front) hand(nc net.Conn) {
 	}
 }
 
-// Accept returns a connection that was handed on.
+// Accept returns a handed connection.
 func (f *front) Accept() (net.Conn, error) {
 	select {
 	case nc := <-f.handed:
@@ -206,25 +206,25 @@ func (s *Server) all() []*conn {
 }
 
 // Shutdown closes the listeners and the connections that wait for a request, and waits until the
-// others have ended theirs, or until ctx ends. next shuts the server behind this one down. That one
-// still takes what is handed on until it has begun all: a request that came on a new one would be lost.
+// other connections have finished their requests or ctx ends. next shuts down net/http's server. It is called when
+// that server has begun to serve all handed connections, because it drops connections without a request.
 func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error) error {
 	s.closing.Store(true)
 	s.mu.Lock()
 	for _, stop := range s.stops {
-		_ = stop() // next tells of an error
+		_ = stop() // next returns the error
 	}
 	s.mu.Unlock()
 	ended := make(chan error, 1)
 	last := sync.OnceFunc(func() { go func() { ended <- next(ctx) }() })
 	pause := time.Millisecond
 	for {
-		accepts, all := s.accepts.Load(), s.all() // in this order: who was accepted last is among all
+		accepts, all := s.accepts.Load(), s.all() // in this order, so that all contains the last accepted connection
 		handsOn := accepts
 		for _, c := range all {
 			handsOn = c.interruptIdle() || handsOn
 		}
-		handsOn = handsOn || s.handingOn() // who was handed on meanwhile is known there
+		handsOn = handsOn || s.handingOn() // includes those handed over since s.all
 		if !handsOn {
 			last()
 		}

@@ -6,7 +6,7 @@ import "time"
 // that). Most jobs are shorter, so they save the cost.
 const watchAfter = 20 * time.Millisecond
 
-// begin enters the state in which a request is served.
+// begin starts a request. unread is true if it has a body.
 func (c *conn) begin(unread bool) {
 	c.response.begin()
 	c.mu.Lock()
@@ -33,8 +33,8 @@ func (c *conn) watchLater() {
 	}
 }
 
-// tick watches the submitter of a request that lasts. A shorter request leaves the timer
-// running: stopping and setting it would cost more.
+// tick starts the watch of a request that has lasted for watchAfter. Shorter requests leave the timer
+// running, because stopping it would cost more.
 func (c *conn) tick() {
 	c.mu.Lock()
 	c.ticking = false
@@ -70,7 +70,7 @@ func (c *conn) end() {
 	}
 }
 
-// arm gives the connection a read deadline, unless it has that one already. c.mu must be held.
+// arm sets the connection's read deadline if it differs. c.mu must be held.
 func (c *conn) arm(at time.Time) {
 	if !c.armed.Equal(at) {
 		_ = c.SetReadDeadline(at) // fails only on a closed connection
@@ -78,8 +78,8 @@ func (c *conn) arm(at time.Time) {
 	}
 }
 
-// beginRead begins a read of the body that can wait. The handler's deadline bounds it, even
-// if an earlier one has passed.
+// beginRead starts a read of the body that can block. It sets the handler's deadline, and clears the
+// error of an earlier deadline.
 func (c *conn) beginRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *conn) beginRead() {
 	}
 }
 
-// endRead ends a read of the body. It may come after the handler has returned.
+// endRead ends a read of the body. It can be called after the handler has returned.
 func (c *conn) endRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,16 +101,16 @@ func (c *conn) endRead() {
 	}
 }
 
-// mustEnd reports whether the connection ends after the response that begins now, because
-// the rest of the body will not be read, or because of a shutdown.
+// mustEnd reports whether the connection must be closed after the response that starts now, because
+// the body was not read completely or because of a shutdown.
 func (c *conn) mustEnd() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state == receiving || c.state == reading || c.server.closing.Load()
 }
 
-// bodyRead notes that all of the body was read. The buffer is given back if
-// nothing follows, because the response may take long.
+// bodyRead records that the whole body was read. It releases the buffer if
+// that is empty, because the response may take long.
 func (c *conn) bodyRead() {
 	c.mu.Lock()
 	if c.state == receiving {
