@@ -19,7 +19,7 @@ func New(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: CheckRedirect}
 }
 
-// CheckRedirect is the rule of New, for clients that a library makes.
+// CheckRedirect is the CheckRedirect of New's client, for clients that a library creates.
 func CheckRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if first.Method != http.MethodGet && first.Method != http.MethodHead || len(via) > maxRedirects || origin(next.URL) != origin(first.URL) {
@@ -28,8 +28,8 @@ func CheckRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Proxy is http.ProxyFromEnvironment, except that it fails a redirected request. It is for clients of a library that takes
-// no CheckRedirect.
+// Proxy is http.ProxyFromEnvironment, but returns an error for a redirected request. It is for libraries that do not accept a
+// CheckRedirect.
 func Proxy(r *http.Request) (*url.URL, error) {
 	if r.Response != nil {
 		return nil, fmt.Errorf("a redirect to %q is not followed", r.URL.Redacted())

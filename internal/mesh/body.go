@@ -9,16 +9,16 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// body is what was received of a request's body before an upstream was claimed.
+// body is the part of a request's body that was received before an upstream was claimed.
 type body struct {
-	// kept is the body of a duplex stream as far as the budget allows. It is nil in the other modes,
-	// where Envoy keeps the body.
+	// kept is the kept part of the body of a duplex stream. It is nil in the other modes, in which Envoy keeps the
+	// body.
 	kept *intake.Body
-	// pieces reads the rest from the stream.
+	// pieces reads the rest of the body from the stream.
 	pieces *pieces
 }
 
-// bytes is how many are kept.
+// bytes returns the number of kept bytes.
 func (b body) bytes() int64 {
 	if b.kept == nil {
 		return 0
@@ -32,7 +32,7 @@ func (b body) release() {
 	}
 }
 
-// read reads the job's facts out of the headers and the body.
+// read reads the job's facts from the headers and the body.
 func (x *exchange) read() (b body, err error) {
 	cfg, first, length := &x.f.cfg, x.first, x.first.length()
 	switch first.requestMode {
@@ -61,8 +61,8 @@ func (x *exchange) read() (b body, err error) {
 	return b, x.readWhole()
 }
 
-// readWhole reads a body that Envoy has buffered. Envoy keeps it, so a job that waits
-// takes no memory for it here.
+// readWhole reads a body that Envoy has buffered. Envoy keeps it, so a waiting job needs no memory for it
+// here.
 func (x *exchange) readWhole() error {
 	if err := x.send(proceed(x.stream.message(), requestHeadersReply, nil)); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (x *exchange) readWhole() error {
 	return x.book.Describe(m.body, true)
 }
 
-// readPieces reads a body that is sent in pieces, whole or as far as the budget allows.
+// readPieces reads a body that is sent in pieces, until its end or until the budget is exhausted.
 func (x *exchange) readPieces(length int64) (b body, err error) {
 	b.pieces = &pieces{receive: x.receive}
 	b.kept, err = intake.ReadBody(b.pieces, length, x.f.cfg.MaxBody, x.f.cfg.Budget)
@@ -96,7 +96,7 @@ func (x *exchange) readPieces(length int64) (b body, err error) {
 	return b, nil
 }
 
-// forward sends what was received of the body back to Envoy, after the reply m. All but the last message are queued.
+// forward sends the received part of the body back to Envoy, after the reply m. It queues all messages except the last.
 func (x *exchange) forward(b body, m []byte) error {
 	all := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
 	if left := b.pieces.left; len(left) > 0 || len(all) == 0 {
@@ -118,7 +118,7 @@ func (x *exchange) forward(b body, m []byte) error {
 	return x.send(m)
 }
 
-// pieces reads a body out of Envoy's messages.
+// pieces reads a body from Envoy's messages.
 type pieces struct {
 	receive  func() (*message, error)
 	left     []byte // of the last piece, valid until the next receive

@@ -18,7 +18,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// state is how far a stream is. The package comment draws the states.
+// state is the state of a stream. The package comment describes the states.
 type state uint8
 
 const (
@@ -30,8 +30,8 @@ const (
 	refused
 )
 
-// exchange is one HTTP request, from its headers to the end of the stream. It belongs
-// to the goroutine of the stream.
+// exchange is one HTTP request, from its headers to the end of the stream. Only the stream's goroutine
+// uses it.
 type exchange struct {
 	f      *Filter
 	ctx    context.Context // of the wait for an upstream
@@ -41,8 +41,8 @@ type exchange struct {
 	book   job.Book
 
 	state   state
-	limit   int64  // of the next message, in bytes
-	details string // why Envoy responded itself
+	limit   int64  // maximum size of the next message, in bytes
+	details string // why Envoy sent a response of its own
 }
 
 func newExchange(f *Filter, r *http.Request, s *stream, first *message) *exchange {
@@ -54,15 +54,15 @@ func newExchange(f *Filter, r *http.Request, s *stream, first *message) *exchang
 	return x
 }
 
-// Headers by which a gateway names the tenant that a request counts for, and its objective (Gateway API Inference
-// Extension). Objectives are resources of the cluster, which pilotfish does not read: only the names high and low mean something.
+// Headers of the Gateway API Inference Extension: the tenant for which a request counts, and its objective. Objectives are
+// resources of the cluster, which pilotfish does not read, so only the names high and low have an effect.
 const (
 	fairnessHeader  = "X-Gateway-Inference-Fairness-Id"
 	objectiveHeader = "X-Gateway-Inference-Objective"
 )
 
-// run reads the request, claims an upstream, names it to Envoy and follows the response. An
-// error before Envoy has the upstream becomes a response of pilotfish's own.
+// run reads the request, claims an upstream, sends its address to Envoy and follows the response. After an
+// error before that, Envoy sends an error response of pilotfish.
 func (x *exchange) run() error {
 	b, err := x.read()
 	if err != nil {
@@ -90,7 +90,7 @@ func (x *exchange) run() error {
 	return x.follow(b)
 }
 
-// place names the upstreams to Envoy, with headers to add, and sends the kept part of the body on.
+// place sends the addresses of the upstreams to Envoy, with headers to add, and the kept part of the body.
 func (x *exchange) place(b body, add http.Header) error {
 	x.state = placed
 	reply := requestHeadersReply
@@ -108,7 +108,7 @@ func (x *exchange) place(b body, add http.Header) error {
 	return x.forward(b, m)
 }
 
-// refuse has Envoy respond with what went wrong.
+// refuse makes Envoy send an error response.
 func (x *exchange) refuse(err error) error {
 	p := x.book.Refuse(err)
 	x.state = refused
@@ -146,7 +146,7 @@ func (x *exchange) send(m []byte) error { return left(x.stream.send(m)) }
 // queue replies to Envoy together with the next reply.
 func (x *exchange) queue(m []byte) error { return left(x.stream.queue(m)) }
 
-// left is the error of a reply that could not be written.
+// left wraps the error of writing a reply.
 func left(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errLeft, err)
@@ -154,12 +154,12 @@ func left(err error) error {
 	return err
 }
 
-// close ends the job by how far the response was seen, and closes its record.
+// close ends the job according to the state, and closes its record.
 func (x *exchange) close() {
 	defer x.cancel(errLeft)
 	defer x.book.Close()
 	switch {
-	case x.state == refused, x.book.Lease == nil: // without a lease, a panic is under way
+	case x.state == refused, x.book.Lease == nil: // without a lease, there was a panic
 	case x.state == reading, x.state == placed:
 		x.book.Refuse(errLeft)
 	case x.state == responding:

@@ -1,4 +1,4 @@
-// Package mesh lets Envoy ask pilotfish for an upstream. It serves Envoy's
+// Package mesh chooses upstreams for Envoy. It serves Envoy's
 // external processor (ext_proc) by the Endpoint Picker Protocol of the Gateway API
 // Inference Extension, version 1.0.0: one gRPC stream for each HTTP request. Envoy sends the
 // request's headers and body, pilotfish replies with the upstreams to try, the best first, and Envoy sends
@@ -17,10 +17,10 @@
 //	responding  the breaker of the upstream that responded has the status
 //	complete    the response has ended, or Envoy does not send its end
 //	local       Envoy responded without an upstream: no attempt succeeded
-//	refused     pilotfish responded with a problem document; there is no lease
+//	refused     pilotfish sent an error response; there is no lease
 //
-// The end of the stream, in any state, ends the lease and closes the job's record. A job that is still placed or
-// responding then counts as left by its submitter.
+// In any state, the end of the stream ends the lease and closes the job's record. If the state was placed or responding,
+// the submitter counts as disconnected.
 package mesh
 
 import (
@@ -38,16 +38,16 @@ import (
 )
 
 const (
-	// maxHead bounds a message without a body, in bytes, and what a message with one has besides.
+	// maxHead is the maximum size of a message, in addition to its body, in bytes.
 	maxHead = 256 << 10
-	// headWeight is how many bytes of memory a byte of headers or metadata can take when decoded.
+	// headWeight is the memory in bytes that one byte of headers or metadata can take when decoded.
 	headWeight = 4
 )
 
 // Filter reads and places the requests that Envoy sends.
 type Filter struct{ cfg job.Config }
 
-// New returns a Filter, or says what its Config lacks.
+// New returns a Filter. It returns an error if a required field of the Config is missing.
 func New(cfg job.Config) (*Filter, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("mesh: %w", err)
@@ -65,7 +65,7 @@ func (f *Filter) process(r *http.Request, s *stream) error {
 	case errors.Is(err, record.ErrSlow):
 		return failure{codes.DeadlineExceeded, errNoMessage}
 	case errors.Is(err, io.EOF):
-		return nil // the caller needs nothing
+		return nil // the caller sent no request
 	case err != nil:
 		return err
 	}

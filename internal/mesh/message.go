@@ -15,10 +15,10 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// maxHeaderLines bounds the headers in a message: decoded, a header of 4 bytes takes a hundred.
+// maxHeaderLines is the maximum number of headers in a message. A header of 4 bytes takes a hundred bytes when decoded.
 const maxHeaderLines = 1000
 
-// kind says which of its messages Envoy sends. The numbers are those of the fields of
+// kind is the kind of a message from Envoy. The numbers are those of the fields of
 // envoy.service.ext_proc.v3.ProcessingRequest.
 type kind protowire.Number
 
@@ -31,7 +31,7 @@ const (
 	responseTrailers kind = 7
 )
 
-// bodyMode says how Envoy sends a body to pilotfish: envoy.extensions.filters.http.ext_proc.v3.ProcessingMode.BodySendMode.
+// bodyMode is how Envoy sends a body to pilotfish: envoy.extensions.filters.http.ext_proc.v3.ProcessingMode.BodySendMode.
 type bodyMode uint64
 
 const (
@@ -48,7 +48,7 @@ func (m bodyMode) String() string {
 	return fmt.Sprintf("%d", uint64(m))
 }
 
-// message is one message of Envoy's, decoded: only the fields that pilotfish uses.
+// message is a decoded message from Envoy, with only the fields that pilotfish uses.
 type message struct {
 	kind kind // 0 for a kind that pilotfish does not know
 
@@ -60,7 +60,7 @@ type message struct {
 	end  bool   // the message ends its request or response
 
 	observability bool // Envoy does not wait for replies
-	// How Envoy sends bodies. Without the field, it is the mode of the Endpoint Picker Protocol.
+	// How Envoy sends bodies. The default is the mode of the Endpoint Picker Protocol.
 	requestMode, responseMode bodyMode
 
 	hasSubset bool     // the upstreams are limited to subset, which may be empty
@@ -74,8 +74,8 @@ var (
 	errHeaders = fmt.Errorf("more than %d headers in a message", maxHeaderLines)
 )
 
-// decode decodes a ProcessingRequest. It allocates little more than the headers take, whatever the
-// message has besides: generated code would allocate up to fifty times the message's size.
+// decode decodes a ProcessingRequest. It allocates little more than the size of the headers. Generated code would
+// allocate up to fifty times the size of the message.
 func decode(b []byte) (m *message, err error) {
 	m = &message{requestMode: duplexBody, responseMode: duplexBody}
 	err = fields(b, func(n protowire.Number, v uint64, inner []byte) error {
@@ -116,8 +116,8 @@ func decode(b []byte) (m *message, err error) {
 	return m, err
 }
 
-// fields calls use for each field of a protobuf message: v is the value of a varint, inner that of a
-// text, of bytes or of an embedded message.
+// fields calls use for each field of a protobuf message. v is the value of a varint; inner is the value of a
+// string, of bytes or of an embedded message.
 func fields(b []byte, use func(n protowire.Number, v uint64, inner []byte) error) error {
 	for len(b) > 0 {
 		n, typ, size := protowire.ConsumeTag(b)
@@ -196,7 +196,7 @@ func (m *message) headerMap(b []byte) error {
 	})
 }
 
-// setHeader sets a header, or what a pseudo-header says. values has its value.
+// setHeader sets a header or the field of a pseudo-header. values[0] is its value.
 func (m *message) setHeader(key string, values []string) {
 	switch key {
 	case ":method":
@@ -233,7 +233,7 @@ func (m *message) bodyPart(b []byte) error {
 // stored is a text as it is stored with a job.
 func stored(text []byte) string { return string(text[:min(len(text), settings.MaxText)]) }
 
-// length is the declared length of a request's body, -1 if it is not declared.
+// length returns the declared length of a request's body, or -1.
 func (m *message) length() int64 {
 	if m.end {
 		return 0
@@ -245,7 +245,7 @@ func (m *message) length() int64 {
 	return n
 }
 
-// intakeHead is what the intake reads of the headers.
+// intakeHead returns the part of the headers that intake reads.
 func (m *message) intakeHead() intake.Head {
 	return intake.Head{Method: m.method, Path: m.path, Header: m.header}
 }

@@ -22,7 +22,7 @@ const (
 	detailsKey          = "response.code_details"
 )
 
-// maxSubset bounds the addresses of a subset, as discovery bounds the upstreams.
+// maxSubset is the maximum number of addresses in a subset. Discovery has the same maximum for upstreams.
 const maxSubset = 10_000
 
 var errSubset = fmt.Errorf("more than %d addresses in %s", maxSubset, subsetKey)
@@ -81,7 +81,7 @@ func text(value []byte) (s string, err error) {
 	return s, err
 }
 
-// addresses decodes the Value of a subset. Some data planes write a list, some a text with commas.
+// addresses decodes the Value of a subset. Some data planes send a list, others a string with commas.
 func (m *message) addresses(value []byte) error {
 	m.hasSubset = true
 	return fields(value, func(n protowire.Number, _ uint64, inner []byte) error {
@@ -115,7 +115,7 @@ func (m *message) address(address string) error {
 	return nil
 }
 
-// canonical is the form under which discovery knows an address, where it is one.
+// canonical returns an address in the form that discovery uses, or another text in lower case.
 func canonical(address string) string {
 	if known, err := settings.Address(address); err == nil {
 		return known

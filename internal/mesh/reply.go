@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Replies are envoy.service.ext_proc.v3.ProcessingResponse. These are the numbers of its fields.
+// The field numbers of a reply, an envoy.service.ext_proc.v3.ProcessingResponse.
 const (
 	requestHeadersReply   protowire.Number = 1
 	responseHeadersReply  protowire.Number = 2
@@ -23,10 +23,10 @@ const (
 	dynamicMetadata       protowire.Number = 8
 )
 
-// maxPiece bounds the body in one message to Envoy, in bytes, as Envoy recommends.
+// maxPiece is the maximum size of the body in one message, in bytes, as Envoy recommends.
 const maxPiece = 64 << 10
 
-// embed appends a field whose value is what write appends: a text, bytes or an embedded message.
+// embed appends a field with the value that write appends: a string, bytes or an embedded message.
 func embed(b []byte, n protowire.Number, write func(b []byte) []byte) []byte {
 	b = protowire.AppendTag(b, n, protowire.BytesType)
 	at := len(b)
@@ -39,12 +39,12 @@ func embed(b []byte, n protowire.Number, write func(b []byte) []byte) []byte {
 	return b
 }
 
-// put appends a text.
+// put appends a string field.
 func put(b []byte, n protowire.Number, text string) []byte {
 	return append(size(b, n, len(text)), text...)
 }
 
-// size starts a field whose value has that many bytes.
+// size appends the tag and the size of a field whose value has this number of bytes.
 func size(b []byte, n protowire.Number, bytes int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.BytesType), uint64(bytes)) //nolint:gosec // a length
 }
@@ -53,8 +53,7 @@ func putVarint(b []byte, n protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
 }
 
-// proceed lets headers or a body pass with some headers set: a HeadersResponse or BodyResponse with a
-// CommonResponse.
+// proceed appends a HeadersResponse or BodyResponse with which Envoy continues and sets some headers.
 func proceed(b []byte, reply protowire.Number, set http.Header) []byte {
 	return embed(b, reply, func(b []byte) []byte {
 		return embed(b, 1, func(b []byte) []byte {
@@ -66,8 +65,8 @@ func proceed(b []byte, reply protowire.Number, set http.Header) []byte {
 	})
 }
 
-// destination names the upstreams for a request, the best first, in a header and in the dynamic metadata, and adds
-// headers to it. It replies to the request's headers or to its whole body.
+// destination appends a reply with the upstreams for a request, the best first, in a header and in the dynamic
+// metadata, and with headers to add. It replies to the request's headers or to its whole body.
 func destination(b []byte, reply protowire.Number, addresses []string, add http.Header) []byte {
 	list := strings.Join(addresses, ",")
 	add[destinationKey] = []string{list}
@@ -79,16 +78,16 @@ func destination(b []byte, reply protowire.Number, addresses []string, add http.
 	})
 }
 
-// entry appends an entry of a Struct's map, whose Value is of a kind.
+// entry appends an entry of a Struct's map. kind is the kind of its Value.
 func entry(b []byte, key string, kind protowire.Number, value func(b []byte) []byte) []byte {
 	return embed(b, 1, func(b []byte) []byte {
 		return embed(put(b, 1, key), 2, func(b []byte) []byte { return embed(b, kind, value) })
 	})
 }
 
-// piece sends a piece of a body on, in a StreamedBodyResponse.
+// piece appends a StreamedBodyResponse, which forwards a piece of a body.
 func piece(b []byte, reply protowire.Number, body []byte, last bool) []byte {
-	sizes := [...]int{0, 0, 0, 1 + protowire.SizeBytes(len(body))} // of the messages with these numbers, the outermost first
+	sizes := [...]int{0, 0, 0, 1 + protowire.SizeBytes(len(body))} // sizes of the nested messages in fields numbers, outermost first
 	numbers := [...]protowire.Number{reply, 1, 3, 3}
 	if last {
 		sizes[3] += 2
@@ -106,10 +105,10 @@ func piece(b []byte, reply protowire.Number, body []byte, last bool) []byte {
 	return b
 }
 
-// trailers lets trailers pass.
+// trailers appends a reply that forwards trailers.
 func trailers(b []byte, reply protowire.Number) []byte { return size(b, reply, 0) }
 
-// immediate has Envoy respond with a problem.
+// immediate appends a reply that makes Envoy send an error response.
 func immediate(b []byte, p record.Problem, header http.Header) []byte {
 	return embed(b, immediateResponse, func(b []byte) []byte {
 		b = embed(b, 1, func(b []byte) []byte { return putVarint(b, 1, uint64(p.Status)) }) //nolint:gosec // a status is positive
@@ -122,7 +121,7 @@ func immediate(b []byte, p record.Problem, header http.Header) []byte {
 // overwrite is OVERWRITE_IF_EXISTS_OR_ADD of core.HeaderValueOption: a submitter must not choose the value.
 const overwrite = 2
 
-// mutation sets headers, in the order of their names.
+// mutation appends the fields of a HeaderMutation, in the order of the names.
 func mutation(b []byte, set http.Header) []byte {
 	var few [8]string
 	names := slices.AppendSeq(few[:0], maps.Keys(set))
@@ -142,7 +141,7 @@ func mutation(b []byte, set http.Header) []byte {
 	return b
 }
 
-// lower returns a byte of a header name in lower case.
+// lower converts a byte to lower case.
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		c += 'a' - 'A'

@@ -19,7 +19,7 @@ var (
 	errSecond    = errors.New("the headers of a second request on one stream")
 )
 
-// follow replies to what Envoy sends after it has the destination, in any order, until the stream ends.
+// follow replies to Envoy's messages after the destination, in any order, until the stream ends.
 func (x *exchange) follow(b body) error {
 	passed := b.bytes() // bytes of the request's body
 	if b.pieces != nil {
@@ -31,7 +31,7 @@ func (x *exchange) follow(b body) error {
 			if errors.As(err, new(failure)) {
 				return err
 			}
-			return nil //nolint:nilerr // close looks how far the response was seen
+			return nil //nolint:nilerr // close decides by the state
 		}
 		switch m.kind {
 		case requestBody:
@@ -69,14 +69,14 @@ func (x *exchange) follow(b body) error {
 	}
 }
 
-// ended notes the end of the response.
+// ended records the end of the response.
 func (x *exchange) ended() {
 	if x.state == responding {
 		x.state = complete
 	}
 }
 
-// respond notes the headers of a response, and reports them to the upstream's breaker.
+// respond records the headers of a response and reports the status to the upstream's breaker.
 func (x *exchange) respond(m *message) {
 	code, err := strconv.Atoi(m.status)
 	if err != nil || x.state != placed {
@@ -99,10 +99,10 @@ func (x *exchange) respond(m *message) {
 	x.book.Head(time.Now(), code, m.header)
 }
 
-// errRetried: Envoy's attempt at an upstream failed, and it went on to the next one.
+// errRetried: Envoy's attempt at an upstream failed, and Envoy tried the next one.
 var errRetried = fmt.Errorf("%w: Envoy tried another upstream", record.ErrNoAnswer)
 
-// move moves the lease to the upstream that responded, past the fall-backs that Envoy tried before it.
+// move moves the lease to the upstream that responded, via the fallbacks that Envoy tried before it.
 func (x *exchange) move(served string) {
 	lease := x.book.Lease
 	if served == "" || canonical(served) == canonical(lease.Address) {

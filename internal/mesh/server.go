@@ -20,32 +20,32 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// ServerConfig says what a Server serves.
+// ServerConfig is the configuration of a Server.
 type ServerConfig struct {
-	// Filter returns the filter for a request; done is called when the request has ended. Required.
+	// Filter returns the filter for a request. done is called at the end of the request. Required.
 	Filter func() (f *Filter, done func())
-	// Ready returns why no request can be placed, or nil. Required.
+	// Ready returns the reason why no upstream can be chosen, or nil. Required.
 	Ready func() error
 	// Budget bounds the memory of messages and of streams that have not sent one. Required.
 	Budget *intake.Budget
-	// Streams is how many can be open at a time; further ones get RESOURCE_EXHAUSTED. Required.
+	// Streams is the maximum number of open streams; further streams get RESOURCE_EXHAUSTED. Required.
 	Streams int
-	// Certificate is the server's; nil serves without TLS.
+	// Certificate returns the server's certificate; nil disables TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ErrorLog gets panics and connection errors; nil is the standard logger.
+	// ErrorLog receives panics and connection errors; nil means the standard logger.
 	ErrorLog *log.Logger
 }
 
 // Bounds on connections.
 const (
 	maxConns       = 256
-	maxConnStreams = 250      // at a time on one connection
+	maxConnStreams = 250      // concurrent streams on one connection
 	maxHeaders     = 64 << 10 // bytes of a stream's own headers
-	streamWindow   = 64 << 10 // bytes that are received of a stream and not read yet
+	streamWindow   = 64 << 10 // received but unread bytes of a stream
 	connWindow     = 256 << 10
 )
 
-// The gRPC methods of the server, and the longest request of a health check.
+// The gRPC methods of the server, and the maximum size of a health check request.
 const (
 	processMethod = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 	healthMethod  = "/grpc.health.v1.Health/Check"
@@ -57,12 +57,12 @@ type Server struct {
 	cfg   ServerConfig
 	http  *http.Server
 	times timeouts
-	open  chan struct{} // holds one for each open stream
-	ended sync.Once     // waits for the last stream
+	open  chan struct{} // has one token for each open stream
+	ended sync.Once     // the wait for the last stream
 	*lazyconn.Limit
 }
 
-// NewServer returns a server that does not listen yet.
+// NewServer returns a server. Serve starts it.
 func NewServer(cfg ServerConfig) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
@@ -109,7 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve calls the method. A panic ends only its own stream.
+// serve calls the method. A panic ends only this stream.
 func (s *Server) serve(r *http.Request, st *stream) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,7 +132,7 @@ func (s *Server) serve(r *http.Request, st *stream) (err error) {
 	return failure{codes.Unimplemented, errMethod}
 }
 
-// check is gRPC's health check. The Endpoint Picker Protocol names the services; "" is the whole process.
+// check serves gRPC's health check. The names of the services are those of the Endpoint Picker Protocol; "" is the process.
 func (s *Server) check(st *stream) error {
 	b, err := st.receive(maxCheck, 1)
 	if err != nil {
@@ -174,8 +174,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
 }
 
-// yielding is a listener whose connections let other goroutines run before each write. Replies of other streams that are
-// ready join the next write, instead of having one system call each.
+// yielding is a listener whose connections yield the processor before each write. Other streams can then add their
+// replies to the write, which saves system calls.
 type yielding struct{ net.Listener }
 
 func (l yielding) Accept() (net.Conn, error) {

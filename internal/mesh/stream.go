@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	prefixBytes = 5 // of a message in gRPC: a flag and the length
-	// bufferBytes is the receive buffer of a stream. A message that fits does not count in the budget.
+	prefixBytes = 5 // size of the prefix of a gRPC message: a flag and the length
+	// bufferBytes is the size of a stream's receive buffer. A message that fits does not count in the budget.
 	bufferBytes = 4 << 10
-	// newStreamBytes count in the budget for a stream before its first message, when it is no job yet.
+	// newStreamBytes count in the budget for a stream before its first message.
 	newStreamBytes = 16 << 10
 )
 
-// timeouts of a stream. Between messages there is none: a response can take hours.
+// timeouts of a stream. There is none between messages, because a response can take hours.
 type timeouts struct {
-	first   time.Duration // until the first message is there
-	message time.Duration // from the first bytes of a message to its last
+	first   time.Duration // until the end of the first message
+	message time.Duration // from the first bytes of a message to the last
 }
 
 // stream is one call of a gRPC method: messages in both directions over one HTTP/2 request.
-// It is for one goroutine, apart from the receiver that watch starts.
+// Only one goroutine uses it, apart from the receiver that watch starts.
 //
-// gRPC's own server is not used: it keeps what was received of all messages outside of any
-// budget, in frames that can be as small as one byte.
+// gRPC's own server is not used because it buffers received messages without a budget, in frames that can be
+// as small as one byte.
 type stream struct {
 	w      http.ResponseWriter
 	rc     *http.ResponseController
@@ -48,11 +48,11 @@ type stream struct {
 	times  timeouts
 
 	buffer     []byte // nil before the first receive
-	start, end int    // of the received bytes in buffer
-	reserved   int64  // bytes that count in the budget for the last message, or for a new stream
-	kept       int64  // bytes that count until the stream ends
+	start, end int    // bounds of the received bytes in buffer
+	reserved   int64  // bytes counted in the budget for the last message, or for a new stream
+	kept       int64  // bytes counted in the budget until the stream ends
 
-	timer   *time.Timer // ends the reads of a message that takes too long
+	timer   *time.Timer // the timeout of a message
 	expired atomic.Bool
 
 	watched chan struct{} // closed when the receiver of watch has ended; nil without one
@@ -60,7 +60,7 @@ type stream struct {
 	out     []byte        // the buffer for messages to send; nil before the first
 }
 
-// buffers are those that no stream uses.
+// buffers pools the receive buffers.
 var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
 
 func newStream(w http.ResponseWriter, r *http.Request, budget *intake.Budget, times timeouts) *stream {
@@ -80,7 +80,7 @@ func (s *stream) open() error {
 	return nil
 }
 
-// close stops reading and gives back what counts in the budget.
+// close ends the timeouts and returns all counted bytes to the budget.
 func (s *stream) close() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -114,10 +114,10 @@ func (s *stream) expire() {
 	_ = s.rc.SetReadDeadline(time.Unix(1, 0)) // fails only on a stream that has ended
 }
 
-// receive waits for the next message, of at most limit bytes, and returns it. It is valid until the
-// next call. A message that does not fit into the buffer counts weight times its length in the budget until then.
+// receive waits for the next message, of at most limit bytes. The message is valid until the next call. If it
+// does not fit into the buffer, weight times its length counts in the budget until then.
 //
-// io.EOF is the end of the caller's messages. Other errors are intake.ErrTooLarge, intake.ErrNoRoom,
+// The error is io.EOF at the end of the caller's messages. Other errors are intake.ErrTooLarge, intake.ErrNoRoom,
 // record.ErrSlow, a failure, or a read error.
 func (s *stream) receive(limit, weight int64) ([]byte, error) {
 	if s.watched != nil {
@@ -176,7 +176,7 @@ func (s *stream) fill(n int) error {
 	return nil
 }
 
-// readError is why a read failed.
+// readError converts the error of a read.
 func (s *stream) readError(err error) error {
 	switch {
 	case s.expired.Load() || errors.Is(err, os.ErrDeadlineExceeded):
@@ -187,8 +187,8 @@ func (s *stream) readError(err error) error {
 	return err
 }
 
-// watch receives in a goroutine of its own until there are bytes of the next message, and calls
-// ended if the caller ends its messages instead.
+// watch starts a goroutine that receives the first bytes of the next message. It calls ended if the stream ends
+// instead.
 func (s *stream) watch(ended func()) {
 	watched := make(chan struct{})
 	s.watched = watched
@@ -200,7 +200,7 @@ func (s *stream) watch(ended func()) {
 	}()
 }
 
-// send sends a message now, with those that were queued.
+// send sends a message at once, with the queued messages.
 func (s *stream) send(m []byte) error {
 	if err := s.queue(m); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *stream) send(m []byte) error {
 	return s.rc.Flush()
 }
 
-// message returns the start of a message to send, which is valid until that was sent or queued.
+// message returns the buffer for a message to send, with room for the prefix. It is valid until the message is sent or queued.
 func (s *stream) message() []byte {
 	if s.out == nil {
 		s.out = make([]byte, prefixBytes, 512)
@@ -216,7 +216,7 @@ func (s *stream) message() []byte {
 	return s.out[:prefixBytes]
 }
 
-// queue writes a message that the next one that is sent can take along.
+// queue writes a message that is sent together with the next one.
 func (s *stream) queue(m []byte) error {
 	s.sent = true
 	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-prefixBytes)) //nolint:gosec // replies are short
@@ -227,7 +227,7 @@ func (s *stream) queue(m []byte) error {
 	return err
 }
 
-// finish ends the response with the status of an error; nil is OK.
+// finish ends the response with the gRPC status of an error; nil means OK.
 func (s *stream) finish(err error) {
 	f := failure{code: codes.OK}
 	if err != nil && !errors.As(err, &f) {
@@ -243,7 +243,7 @@ func (s *stream) finish(err error) {
 	}
 }
 
-// failure is an error with a status of gRPC.
+// failure is an error with a gRPC status.
 type failure struct {
 	code codes.Code
 	err  error
@@ -252,8 +252,8 @@ type failure struct {
 func (f failure) Error() string { return f.err.Error() }
 func (f failure) Unwrap() error { return f.err }
 
-// waiting is a context whose first Done starts to watch for the end of the stream: only a job that
-// waits for an upstream calls it.
+// waiting is a context that starts to watch for the end of the stream at the first call of Done, because only a
+// job that waits for an upstream calls Done.
 type waiting struct {
 	context.Context
 	once  sync.Once
