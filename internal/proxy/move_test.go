@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 	"net"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,5 +158,42 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 				assert.Equal(t, pool.Answered, r.Attempt().Outcome)
 			})
 		})
+	}
+}
+
+// A job that its upstream withdrew is sent to another, and nobody but the log learns of it. Each attempt has its own ID, which
+// replaces one of the submitter. If no other upstream takes the job, the submitter can send it again.
+func TestAWithdrawnJob(t *testing.T) {
+	for name, second := range map[string]string{"taken": ok, "refused": busy} {
+		var ids []string
+		var mu sync.Mutex
+		serve := func(response string) string {
+			return scripted(t, func(p *peer) {
+				for r := p.request(); r != nil; r = p.request() {
+					mu.Lock()
+					ids = append(ids, r.Header["Job-Id"]...)
+					mu.Unlock()
+					p.say("%s", response)
+				}
+			}).address
+		}
+		first := serve("HTTP/1.1 503 Service Unavailable\r\nJob-Started: withdrawn\r\nRetry-After: 1\r\nContent-Length: 9\r\n\r\nwithdrawn")
+		c := setup{upstreams: []string{first, serve(second)}}
+		c.Job.WithdrawPath = "/v1/jobs/{id}"
+		s := startSidecar(t, c)
+		r, err := http.NewRequest("POST", s.url("/v1/jobs"), strings.NewReader("{}"))
+		require.NoError(t, err)
+		r.Header.Set("Job-Id", "mine")
+		res, err := client(t).Do(r)
+		require.NoError(t, err)
+		res.Body.Close()
+		assert.Equal(t, map[string]int{"taken": 200, "refused": 503}[name], res.StatusCode)
+		record := s.seen(1)[0]
+		require.Len(t, record.Attempts, 2)
+		assert.Equal(t, []any{first, pool.Moved}, []any{record.Attempts[0].Upstream, record.Attempts[0].Outcome})
+		require.Len(t, ids, 2)
+		assert.NotEqual(t, ids[0], ids[1])
+		assert.NotContains(t, ids, "mine")
+		assert.True(t, s.balancer.States()[0].Eligible, "a withdrawal is no refusal for load")
 	}
 }

@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	reference "example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
+)
+
+// starts counts how often each job was started, at all upstreams together.
+type starts struct {
+	mu sync.Mutex
+	of map[string]int // by session
+}
+
+func (s *starts) add(r reference.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Facts.Started {
+		s.of[r.Session]++
+	}
+}
+
+// unreliable is a reference server that sometimes does not get a request to withdraw a job, or does not get its response out.
+type unreliable struct {
+	http.Handler
+	mu   sync.Mutex
+	rng  *rand.Rand
+	sick atomic.Int64 // jobs that get a 500 next
+}
+
+func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodDelete:
+		u.mu.Lock()
+		fault := u.rng.IntN(4)
+		u.mu.Unlock()
+		if fault == 0 { // the request is lost
+			panic(http.ErrAbortHandler)
+		}
+		if fault == 1 { // it arrives late
+			time.Sleep(50 * time.Millisecond)
+		}
+		if fault == 2 { // the response is lost
+			u.Handler.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+	case http.MethodPost:
+		if u.sick.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+	}
+	u.Handler.ServeHTTP(w, r)
+}
+
+// Two sidecars send jobs to random upstreams, and upstreams withdraw waiting jobs for idle ones. Requests and responses are lost or late, an
+// upstream is drained, another refuses jobs because it ends, a breaker opens, and a sidecar shuts down. Each job starts once.
+func TestWithdrawnJobsRunOnce(t *testing.T) {
+	t.Parallel()
+	const jobs, seed = 600, 1
+	executed := &starts{of: map[string]int{}}
+	var servers []*reference.Server
+	var upstreams []*unreliable
+	var webs []*httptest.Server
+	config := filepath.Join(t.TempDir(), "pilotfish.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(`
+job: {withdraw_path: "/v1/jobs/{id}"}
+selection: {policy: random}
+reports: {interval: 200ms}
+admin_write: true
+`), 0o600))
+	args := []string{"--config", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
+	var addresses []string
+	for i := range 4 {
+		settings := reference.Defaults()
+		settings.Cores, settings.TrustCost = 2, true
+		server, err := reference.New(reference.Config{Settings: settings, Feeds: example.AnyFeeds(), OnJob: executed.add})
+		require.NoError(t, err)
+		t.Cleanup(server.Close)
+		u := &unreliable{Handler: server.Handler(), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
+		web := httptest.NewServer(u)
+		t.Cleanup(web.Close)
+		webs = append(webs, web)
+		servers, upstreams, addresses = append(servers, server), append(upstreams, u), append(addresses, web.Listener.Addr().String())
+		args = append(args, "--upstream", addresses[i])
+	}
+	sidecars := []*sidecar{start(t, args...), start(t, args...)}
+
+	rng := rand.New(rand.NewPCG(seed, 100))
+	statuses := make([]int, jobs)
+	var submitted sync.WaitGroup
+	for n := range jobs {
+		to, cost, pause := sidecars[n%2], rng.ExpFloat64()*80, rng.ExpFloat64()*16
+		if n >= jobs*3/4 {
+			to = sidecars[0]
+		}
+		submitted.Go(func() {
+			body := fmt.Sprintf(`{"session_id":"%d","project_id":"%d","operators":[{"name":"%d"}]}`, n, n%7, n)
+			r, err := http.NewRequest("POST", "http://"+to.jobs+"/v1/jobs", bytes.NewReader([]byte(body)))
+			if !assert.NoError(t, err) {
+				return
+			}
+			r.Header.Set("X-Cost", fmt.Sprintf("fetch=20ms,operators=%dms", int(cost)+1))
+			res, err := http.DefaultClient.Do(r)
+			if !assert.NoError(t, err) {
+				return
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			statuses[n] = res.StatusCode
+		})
+		switch n {
+		case jobs / 4:
+			res, err := http.Post("http://"+sidecars[0].admin+"/api/upstreams/"+addresses[0]+"/drain", "", nil)
+			require.NoError(t, err)
+			res.Body.Close()
+			require.Equal(t, 200, res.StatusCode)
+		case jobs / 2:
+			upstreams[1].sick.Store(10)
+		case jobs * 5 / 8:
+			servers[2].Drain()
+		case jobs * 3 / 4:
+			sidecars[1].signal(syscall.SIGTERM)
+		}
+		time.Sleep(time.Duration(pause * float64(time.Millisecond)))
+	}
+	submitted.Wait()
+	assert.Zero(t, sidecars[1].exit())
+	accepted := sidecars[0].metric("pilotfish_withdrawals_total", "outcome", "accepted")
+	refused := sidecars[0].metric("pilotfish_withdrawals_total", "outcome", "refused")
+	assert.Positive(t, accepted)
+	assert.Positive(t, refused)
+	assert.Positive(t, sidecars[0].metric("pilotfish_upstream_attempts_total", "outcome", "moved"))
+	sidecars[0].stop()
+	for _, web := range webs { // a job is counted after its response
+		web.Close()
+	}
+	failed := 0
+	for n, status := range statuses {
+		started := executed.of[fmt.Sprint(n)]
+		switch status {
+		case http.StatusOK:
+			assert.Equal(t, 1, started, "job %d", n)
+		case http.StatusInternalServerError: // the fault
+			failed++
+			assert.Zero(t, started, "job %d", n)
+		default:
+			assert.Failf(t, "no result", "job %d: status %d", n, status)
+		}
+	}
+	assert.LessOrEqual(t, failed, 10)
+	t.Logf("%v withdrawn, %v refused, %d failed", accepted, refused, failed)
+}
