@@ -26,8 +26,7 @@ All waits are the wait until a job starts and those between its joblets. Rivals 
 process that sees every job (", 1"). The settings of a family are drawn from its ranges: %d settings, each judged on 2 seeds or
 more. The contender that stands for a base is chosen for each setting by the waits on %d other seeds, of which each leaves the
 better half of the limits; "best" is the base that was best there. Ratios are geometric means over the settings. On both sides, %v s
-replace shorter waits. Upstreams send load hints and respond to
-probes wherever they can.
+replace shorter waits. Upstreams send load hints and respond to probes wherever they can.
 
 `, j.Hash, strings.Join(sources.Judged(), ", "), j.Ledger, draws, tuning, floor)
 	if err != nil {
