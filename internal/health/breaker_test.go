@@ -240,6 +240,10 @@ func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
 	p.try(success)
 	p.fails(5)
 	first := p.wait()
+	for range 3 {
+		p.fails(1)
+		p.wait()
+	}
 	p.fails(1)
 	p.Checked(p.now, interval, nil)
 	require.Equal(t, Open, p.is())

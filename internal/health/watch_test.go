@@ -222,5 +222,20 @@ func TestATrialOfASuspect(t *testing.T) {
 		assert.True(t, s.Shuns(now.Add(trialAfter-1), 0), name)
 		assert.Equal(t, !c.want, s.Shuns(now.Add(trialAfter), 0), name)
 		assert.True(t, s.Shuns(now.Add(trialAfter), 1), "%s: one at a time", name)
+		w.Claimed(now.Add(trialAfter), &s, interval)
+		assert.True(t, s.Shuns(now.Add(2*trialAfter-1), 0), "%s: the last job was the trial", name)
 	}
+}
+
+// One job without a response makes no suspect, however many jobs elsewhere get one. A second job does.
+func TestOneLongJobMakesNoSuspect(t *testing.T) {
+	var w Watch
+	s, other := Suspicion{Address: "a"}, Suspicion{Address: "b"}
+	w.Claimed(start, &s, interval)
+	for range 5000 {
+		w.Responded(start, &other, w.Claimed(start, &other, interval), interval)
+	}
+	require.Empty(t, s.Why())
+	w.Claimed(start, &s, interval)
+	require.NotEmpty(t, s.Why())
 }

@@ -42,9 +42,6 @@ func (f *fixture) state(now time.Time, address string) State {
 	panic("no upstream " + address)
 }
 
-// trialAfter is how long a suspect that owes nothing gets no job.
-const trialAfter = 30 * time.Second
-
 // suspect makes an upstream that has reported a suspect.
 func (f *fixture) suspect(now time.Time, address string) {
 	f.ReportFailed(now, address, errSilent)
@@ -131,20 +128,6 @@ func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went i
 	return went
 }
 
-// One long job makes no suspect, however many jobs end elsewhere.
-func TestOneLongJobMakesNoSuspect(t *testing.T) {
-	f := newFixture(t, "random", 5)
-	var others []string
-	for _, u := range upstreams(5)[1:] {
-		others = append(others, u.Address)
-	}
-	long := f.must(start, Request{Among: places([]string{upstreams(5)[0].Address})}, nil)
-	for range 5000 {
-		answer(f.must(start, Request{Among: places(others)}, nil), start)
-	}
-	assert.Empty(t, f.state(start, long.Address).Suspect)
-}
-
 // An upstream that does not report is judged by the responses that it owes.
 func TestOwedAnswersMakeASuspect(t *testing.T) {
 	f, now := newFixture(t, "random", 5), start
@@ -170,23 +153,6 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
 	assert.Contains(t, f.state(now, sick).Suspect, "none of its ")
 	assert.Zero(t, f.serve(t, now, 100, sick))
-}
-
-// No response is owed to a job that has ended.
-func TestWhatEndsIsNotOwed(t *testing.T) {
-	f, now := newFixture(t, "least-in-flight", 2), start
-	sick := upstreams(2)[0].Address
-	for range 100 {
-		_, open := f.claims(t, now, 2)
-		for _, a := range open {
-			if a.Address == sick {
-				a.Done(now, Gone)
-				continue
-			}
-			a.Done(now, Answered)
-		}
-	}
-	assert.Empty(t, f.state(now, sick).Suspect)
 }
 
 // Suspicion is ignored while more than half of the upstreams are suspect: the fault is more likely this sidecar's.
@@ -237,47 +203,6 @@ func TestASuspectIsTheLastResort(t *testing.T) {
 	f.Report(now, us[1].Address, report(now, 0, 500))
 	_, err := f.Claim(now, Request{}, nil)
 	assert.ErrorIs(t, err, ErrNoneEligible)
-}
-
-// A suspect whose reports fail gets one job to try it after a while.
-func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
-	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
-	sick := us[0].Address
-	f.Report(now, sick, report(now, 0, 0))
-	f.ReportFailed(now, sick, errHung)
-	f.ReportFailed(now, sick, errHung)
-	got, _ := f.claims(t, now.Add(time.Hour), 30)
-	assert.NotContains(t, got, sick, "its reports will show that it works")
-	f.ReportFailed(now, sick, errSilent)
-	got, _ = f.claims(t, now.Add(trialAfter-1), 30)
-	assert.NotContains(t, got, sick)
-	now = now.Add(trialAfter)
-	got, open := f.claims(t, now, 30)
-	assert.Equal(t, 1, got[sick])
-	for _, a := range open {
-		if a.Address == sick {
-			a.Done(now, Gone)
-		}
-	}
-	got, _ = f.claims(t, now.Add(trialAfter-1), 90)
-	assert.NotContains(t, got, sick, "its last job was the trial")
-	answer(f.must(now, Request{Among: places([]string{sick})}, nil), now)
-	assert.Empty(t, f.state(now, sick).Suspect)
-}
-
-// An upstream that does not report and gets no jobs becomes suspect when others respond.
-func TestAnswersElsewhereMakeASuspect(t *testing.T) {
-	f, us, now := newFixture(t, "least-in-flight", 2), upstreams(2), start
-	sick, well := us[0].Address, us[1].Address
-	for range 2 {
-		f.must(now, Request{}, []string{well})
-	}
-	for n := 0; f.state(now, sick).Suspect == ""; n++ {
-		require.Less(t, n, 100)
-		a := f.must(now, Request{}, []string{sick})
-		answer(a, now)
-	}
-	assert.Contains(t, f.state(now, sick).Suspect, "none of its 2 open jobs got a response, while")
 }
 
 // open is a job whose response begins at an instant.
