@@ -213,7 +213,7 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 		assert.InDelta(t, unknown, f.fetchOf(8), 0)
 	}
 	claim(0, 1e9)
-	assert.Zero(t, f.projects.find(0).told, "a job without a project has no data")
+	assert.Zero(t, f.projects.find(0).reportedBytes, "a job without a project has no data")
 }
 
 // A fetch of data of unknown size does not change the time for each byte.
@@ -255,13 +255,13 @@ func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
 func TestStatesOfProjectsAreBounded(t *testing.T) {
 	p := newProjectStates(100)
 	p.state(5, true).open = 1
-	p.state(8, true).told = 1
+	p.state(8, true).reportedBytes = 1
 	for id := range uint64(1000) {
 		p.state(1000+id, true)
 	}
 	assert.Equal(t, 1, p.find(5).open)
-	assert.Zero(t, p.find(8).told)
-	p.find(5).told, p.find(9).told = 2, 2
-	assert.Equal(t, 2.0, p.find(5).told)
-	assert.Zero(t, p.find(9).told)
+	assert.Zero(t, p.find(8).reportedBytes)
+	p.find(5).reportedBytes, p.find(9).reportedBytes = 2, 2
+	assert.Equal(t, 2.0, p.find(5).reportedBytes)
+	assert.Zero(t, p.find(9).reportedBytes)
 }

@@ -15,7 +15,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 	p.need(n, &r, true)
 	n.heavy, n.prefetch = r.Heavy, r.Prefetch
 	if r.Project != 0 && saneBytes(r.Bytes) {
-		n.project.told = r.Bytes
+		n.project.reportedBytes = r.Bytes
 	}
 	if err := p.eligible(now, c, r.Among, tried, p.cfg.Rand); err != nil {
 		return nil, err

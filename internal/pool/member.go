@@ -36,6 +36,12 @@ type membership struct {
 	since time.Time // when it joined or left the set
 }
 
+// probing is what is known of the probes of one upstream.
+type probing struct {
+	failed int       // in a row
+	paused time.Time // when the pause ends
+}
+
 // sent is a job that was sent to an upstream.
 type sent struct {
 	need

@@ -12,9 +12,9 @@ func (p *Pool) nearby(set []*member, project *projectState) []*member {
 	if project.id == 0 || len(p.set) < nearFrom {
 		return set
 	}
-	if project.near == nil || project.nearOf != p.sets {
+	if project.near == nil || project.nearOf != p.counted.sets {
 		places := p.first(project.id)
-		project.near, project.nearOf = &places, p.sets
+		project.near, project.nearOf = &places, p.counted.sets
 	}
 	for _, place := range project.near {
 		set = append(set, p.set[place])

@@ -17,7 +17,10 @@
 // against an upstream are one ordered list, Reason; Claim, AllTried, States and Explain read the same.
 package pool
 
-import "example.org/pilotfish/internal/health"
+import (
+	"example.org/pilotfish/internal/health"
+	"example.org/pilotfish/internal/prompts"
+)
 
 // Pool is the upstreams and their live state.
 type Pool struct {
@@ -27,7 +30,6 @@ type Pool struct {
 
 	members map[string]*member // by address, including those that left and are not forgotten
 	set     []*member          // the current set, sorted by address
-	sets    uint64             // number of the current set
 	counted takers
 
 	learned
@@ -79,3 +81,40 @@ func (p *Pool) Len() int { return len(p.set) }
 
 // Poll returns the upstreams that should report at once, each once: they owe responses for longer than is usual.
 func (p *Pool) Poll() []string { return p.watch.Poll() }
+
+// note has Withdrawals look at an upstream.
+func (p *Pool) note(m *member) {
+	if p.cfg.Withdraw {
+		p.reported = append(p.reported, m)
+	}
+}
+
+// learned is what a pool has learned from its jobs.
+type learned struct {
+	projects projectStates
+	fetches  *fetchModel // fetch times of projects' data
+	answers  average     // time to first byte where the data is cached
+	lengths  lengths     // durations of jobs
+	once     average     // share of jobs whose project had not been seen
+	prompts  *prompts.Model
+}
+
+func newLearned() learned {
+	return learned{
+		projects: newProjectStates(learnedProjects),
+		fetches:  newFetchModel(),
+		answers:  average{mean: logOf(answerPrior), n: 1},
+		lengths:  newLengths(),
+		once:     average{mean: 0.5, n: 10},
+		prompts:  prompts.NewModel(),
+	}
+}
+
+// fetch is the expected fetch time of a job's data in seconds. Of a set, it is that of the part that places the job: jobs of
+// other sets share the rest, and at the price of the whole set jobs would wait where they should go elsewhere.
+func (l *learned) fetch(n *need) float64 {
+	if n.prompt != nil {
+		return l.prompts.ReadTime(n.prompt)
+	}
+	return l.fetches.expected(n.project.size())
+}

@@ -26,12 +26,6 @@ const (
 	pauseProbes  = time.Minute
 )
 
-// probing is what is known of the probes of one upstream.
-type probing struct {
-	failed int       // in a row
-	paused time.Time // when the pause ends
-}
-
 // probeTimeout is how long a probe can take; 0 means that jobs are not worth one.
 func (p *Pool) probeTimeout() time.Duration {
 	timeout := min(seconds(probeShare*p.norms.service), maxProbe)

@@ -10,36 +10,6 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// learned is what a pool has learned from its jobs.
-type learned struct {
-	projects projectStates
-	fetches  *fetchModel // fetch times of projects' data
-	answers  average     // time to first byte where the data is cached
-	lengths  lengths     // durations of jobs
-	once     average     // share of jobs whose project had not been seen
-	prompts  *prompts.Model
-}
-
-func newLearned() learned {
-	return learned{
-		projects: newProjectStates(learnedProjects),
-		fetches:  newFetchModel(),
-		answers:  average{mean: logOf(answerPrior), n: 1},
-		lengths:  newLengths(),
-		once:     average{mean: 0.5, n: 10},
-		prompts:  prompts.NewModel(),
-	}
-}
-
-// fetch is the expected fetch time of a job's data in seconds. Of a set, it is that of the part that places the job: jobs of
-// other sets share the rest, and at the price of the whole set jobs would wait where they should go elsewhere.
-func (l *learned) fetch(n *need) float64 {
-	if n.prompt != nil {
-		return l.prompts.ReadTime(n.prompt)
-	}
-	return l.fetches.expected(n.project.size())
-}
-
 const (
 	// In a pool of nearFrom upstreams, a claim considers the near ones, which are the first in the project's rendezvous
 	// order. The project's data is hardly ever elsewhere: an upstream is chosen only if all before it cost more.
@@ -55,10 +25,10 @@ type projectState struct {
 	open int    // open assignments
 	seen bool   // it had a job before, here or at an upstream
 
-	answers      average // time to first byte where its data is cached
-	length       average // duration of its jobs
-	usual        average // time to first byte without the slowness of upstreams
-	listed, told float64 // bytes of its data, by cache listings and by jobs; 0 is unknown
+	answers               average // time to first byte where its data is cached
+	length                average // duration of its jobs
+	usual                 average // time to first byte without the slowness of upstreams
+	listed, reportedBytes float64 // size of its data in cache listings and in jobs; 0 is unknown
 
 	prefetched *prefetched // the last prefetch of its data, until a job has used it; nil is none
 
@@ -76,8 +46,8 @@ const usedWithin = time.Minute
 
 // size is the size of the project's data; 0 is unknown. The size given by a job takes precedence over a listing's.
 func (s *projectState) size() float64 {
-	if s.told > 0 {
-		return s.told
+	if s.reportedBytes > 0 {
+		return s.reportedBytes
 	}
 	return s.listed
 }
@@ -136,7 +106,7 @@ func (n *need) total() float64 {
 	if n.data.set {
 		return n.data.size
 	}
-	return cmp.Or(n.project.told, n.data.listed, n.project.listed)
+	return cmp.Or(n.project.reportedBytes, n.data.listed, n.project.listed)
 }
 
 // clone copies a need, whose memory the next claim reuses.

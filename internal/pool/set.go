@@ -11,7 +11,7 @@ import (
 // the addresses that joined and that left.
 func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) {
 	before := p.set
-	p.sets++
+	p.counted.sets++
 	p.set = make([]*member, 0, len(upstreams))
 	for _, u := range upstreams {
 		if u.Weight == 0 {
@@ -21,7 +21,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		if m == nil {
 			m = newMember(u, &p.breakers)
 			p.members[u.Address] = m
-		} else if m.named == p.sets {
+		} else if m.named == p.counted.sets {
 			continue // a duplicate
 		}
 		joins := !m.inSet
@@ -31,14 +31,14 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		if joins || !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() { // or it restarted in place
 			m.joins(now, p.cfg.Detector())
 		}
-		m.Upstream, m.inSet, m.named = u, true, p.sets
+		m.Upstream, m.inSet, m.named = u, true, p.counted.sets
 		p.set = append(p.set, m)
 	}
 	p.counted.changed(p.set)
 	slices.SortFunc(p.set, byAddress)
 	p.compare()
 	for _, m := range before {
-		if m.named != p.sets {
+		if m.named != p.counted.sets {
 			left = append(left, m.Address)
 			m.leaves(now)
 		}

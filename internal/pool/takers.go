@@ -7,6 +7,7 @@ import (
 
 // takers counts the upstreams that take new jobs. It keeps the counts until they change.
 type takers struct {
+	sets   uint64   // number of the current set
 	mixed  bool     // some upstreams are for heavy jobs, and some are not
 	counts [2]count // for ordinary and for heavy jobs
 }

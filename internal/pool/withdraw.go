@@ -38,13 +38,6 @@ func (p *Pool) Withdrawals(now time.Time, may func(Waiter) bool) (moves []Move) 
 	return moves
 }
 
-// note has Withdrawals look at an upstream.
-func (p *Pool) note(m *member) {
-	if p.cfg.Withdraw {
-		p.reported = append(p.reported, m)
-	}
-}
-
 // queued is a job that waits for a core, and what it would gain elsewhere, in seconds.
 type queued struct {
 	*sent
