@@ -19,7 +19,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// What a lease is told reaches the pool and the dispatcher, and what the pool tells the
+// The hints and ends of a lease reach the pool and the dispatcher, and changes of the pool the
 // hooks.
 func TestLeaseUpdatesThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func (l listing) Contains(project uint64) bool { return l[project] }
 func (listing) Bytes(uint64) float64           { return 0 }
 func (l listing) Len() int                     { return len(l) }
 
-// A lease's holder reads where it goes while discovery changes what it knows of
-// that upstream. Only the race detector can tell.
+// A lease's holder reads its upstream while discovery changes that upstream.
+// Only the race detector can detect a fault here.
 func TestALeaseIsReadWhileTheSetChanges(t *testing.T) {
 	b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 	var wg sync.WaitGroup

@@ -17,7 +17,7 @@ type hostile struct {
 	begin, again string
 	times        int // 0 is for ever, -1 as a failure
 	why          string
-	end          string // after so many times
+	end          string // after the repetitions
 }
 
 // small is what one hostile reply may make of memory, in all; its bytes are 32 MiB at most.
@@ -90,7 +90,7 @@ func TestAHostileKubernetes(t *testing.T) {
 			a, cfg := newAPIServer(t)
 			a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
 			k := openKubernetes(t, cfg)
-			require.Equal(t, "10.0.0.1:9001", told(t, k))
+			require.Equal(t, "10.0.0.1:9001", listed(t, k))
 			if !strings.HasPrefix(name, "a watch") {
 				k.version = "" // asks for a list
 			}

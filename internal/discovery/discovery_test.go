@@ -54,10 +54,10 @@ func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 	})
 }
 
-// What is wrong is told in words, once and then on change. That nothing is wrong is told when a list is accepted in full.
+// Trouble is reported as a message, once and then on change. Its end is reported when a list is accepted in full.
 func TestTroubleIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var told []string
+		var reported []string
 		reset := scripted{err: "read tcp 127.0.0.1:%d->127.0.0.1:8500: connection reset by peer"}
 		a := &agent{replies: []scripted{
 			list("10", "a b c"), list("11", "").late(5 * time.Second), list("11", "").late(5 * time.Second), reset, reset, reset,
@@ -66,7 +66,7 @@ func TestTroubleIsReportedOnce(t *testing.T) {
 		}}
 		d := consulOf(t, a, func(c *Config) {
 			c.Changed = func(s Status) {
-				told = append(told, s.Trouble)
+				reported = append(reported, s.Trouble)
 				if s.Trouble == "" {
 					assert.Equal(t, time.Now(), s.AcceptedAt)
 				}
@@ -82,23 +82,23 @@ func TestTroubleIsReportedOnce(t *testing.T) {
 			"",
 			"the Consul agent gives no reply: timeout; 3 upstreams kept",
 			"",
-		}, told)
+		}, reported)
 		s := d.Status()
 		assert.Equal(t, 3, s.Upstreams)
 		assert.Equal(t, []uint64{1, 3, 5}, []uint64{s.Applied, s.Refused, s.Failed})
 		assert.True(t, s.AcceptedAt.After(start))
 	})
 	bubble(t, func(t *testing.T) {
-		var told []string
+		var reported []string
 		a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("2", ""), list("2", "").late(30 * time.Second), list("3", "me").late(time.Minute), list("3", "me").quiet()}}
-		d := consulOf(t, a, func(c *Config) { c.Self = []string{"me:1"}; troubles(&told)(c) })
+		d := consulOf(t, a, func(c *Config) { c.Self = []string{"me:1"}; troubles(&reported)(c) })
 		follow(t, d, time.Hour)
 		assert.Equal(t, []string{
 			"the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; no upstream is known yet",
 			"consul service rules at consul.test:8500 names no upstream; no upstream is known yet",
 			"consul service rules at consul.test:8500 names no upstream",
 			"consul service rules at consul.test:8500 names no upstream but this sidecar",
-		}, told)
+		}, reported)
 	})
 }
 
@@ -144,18 +144,18 @@ func TestUpstreamThatIsTheSidecarLeavesTheSet(t *testing.T) {
 // bad hours is doubted as if there had been only one.
 func TestTheLastSetIsTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var told []string
+		var reported []string
 		a := &agent{replies: []scripted{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
 		before := Status{AcceptedAt: time.Now(), Trouble: "the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 4 upstreams kept"}
 		d := consulOf(t, a, func(c *Config) {
 			c.Last = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}, {Address: "c:1"}, {Address: "d:1"}}
 			c.Before = before
-			troubles(&told)(c)
+			troubles(&reported)(c)
 		})
 		assert.Equal(t, 4, d.Status().Upstreams)
 		assert.Equal(t, before.AcceptedAt, d.Status().AcceptedAt)
 		assert.Equal(t, "a b c d", sets(follow(t, d, time.Minute)))
 		assert.EqualValues(t, 1, d.Status().Refused)
-		assert.Equal(t, []string{"consul service rules at consul.test:8500 lacks 3 of 4 upstreams; 3 upstreams kept for 10 s", ""}, told, "what was told is not told again")
+		assert.Equal(t, []string{"consul service rules at consul.test:8500 lacks 3 of 4 upstreams; 3 upstreams kept for 10 s", ""}, reported, "what was reported is not reported again")
 	})
 }

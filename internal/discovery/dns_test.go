@@ -128,12 +128,12 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 	for _, err := range []error{errServer, errHung, errors.New("connection refused"), context.DeadlineExceeded} {
 		bubble(t, func(t *testing.T) {
 			z := &zone{ips: map[string]string{"rules": "10.0.0.1"}, fail: map[string]error{}}
-			var told []string
-			d := dnsOf(t, z, "rules:1", troubles(&told))
+			var reported []string
+			d := dnsOf(t, z, "rules:1", troubles(&reported))
 			z.after(15*time.Second, func() { z.fail["rules"], z.hang = err, errors.Is(err, context.DeadlineExceeded) })
 			z.after(time.Hour, func() { z.fail["rules"], z.hang, z.ips["rules"] = nil, false, "10.0.0.1 10.0.0.2" })
 			assert.Len(t, follow(t, d, time.Hour+20*time.Second), 2)
-			assert.Equal(t, []string{"rules cannot be resolved: " + err.Error() + "; 1 upstream kept", ""}, told)
+			assert.Equal(t, []string{"rules cannot be resolved: " + err.Error() + "; 1 upstream kept", ""}, reported)
 		})
 	}
 }
@@ -141,8 +141,8 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 func TestDNSNoSuchNameIsEmptinessOnceConfirmed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.1 10.0.0.2"}}
-		var told []string
-		d := dnsOf(t, z, "rules:1", troubles(&told))
+		var reported []string
+		d := dnsOf(t, z, "rules:1", troubles(&reported))
 		z.after(15*time.Second, func() { z.ips["rules"] = "" })
 		all := follow(t, d, 2*time.Minute)
 		require.Len(t, all, 2)
@@ -150,7 +150,7 @@ func TestDNSNoSuchNameIsEmptinessOnceConfirmed(t *testing.T) {
 		assert.GreaterOrEqual(t, all[1].after, 45*time.Second)
 		assert.Less(t, all[1].after, 45*time.Second+dnsInterval*12/10+2*time.Second)
 		const none = "rules does not exist or has no address (NXDOMAIN)"
-		assert.Equal(t, []string{none + "; 2 upstreams kept for 30 s", none}, told)
+		assert.Equal(t, []string{none + "; 2 upstreams kept for 30 s", none}, reported)
 	})
 }
 

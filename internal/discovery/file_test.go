@@ -164,7 +164,7 @@ func TestAttributesRefuse(t *testing.T) {
 	assert.Less(t, len(new(attributes).set(strings.Repeat("k", 900_000), strings.Repeat("v", 900_000)).Error()), 250, "a line of a file can be long")
 }
 
-// FuzzMeta holds that whatever an instance tells of itself, the upstream is valid and
+// FuzzMeta checks that an upstream is valid whatever metadata its instance has, and
 // survives the snapshot.
 func FuzzMeta(f *testing.F) {
 	f.Add("16", "2026-03-01T10:00:00Z", "1772445600", "true", "false", "10.0.0.1", 9001)

@@ -204,13 +204,13 @@ func consulOf(t *testing.T, a *agent, change func(*Config)) *Discovery {
 	return d
 }
 
-// configOf has the default settings but for the source.
+// configOf returns the default settings with this source.
 func configOf(s Settings) Config {
 	s.EmptyAfter = Default().EmptyAfter
 	return Config{Settings: s, Rand: seeded()}
 }
 
-// troubles notes what is told of a Discovery.
+// troubles records each trouble that a Discovery reports.
 func troubles(into *[]string) func(*Config) {
 	return func(c *Config) { c.Changed = func(s Status) { *into = append(*into, s.Trouble) } }
 }

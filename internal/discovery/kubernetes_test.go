@@ -31,7 +31,7 @@ type apiServer struct {
 	status  int // of the next replies; 0 is 200
 	hostile func(http.ResponseWriter)
 	asked   []string   // queries, without the selector
-	events  chan []any // what one watch tells; a nil ends it
+	events  chan []any // the events of one watch; a nil ends it
 }
 
 // newAPIServer starts one, and returns the settings of who asks it.
@@ -129,8 +129,8 @@ func endpoint(pod, address, state string) object {
 
 func openKubernetes(_ *testing.T, k Kubernetes) *kubernetes { return &kubernetes{cfg: k} }
 
-// told is a reply in short: addresses, those that drain in brackets.
-func told(t *testing.T, k *kubernetes) string {
+// listed returns the addresses of a reply, those that drain in brackets.
+func listed(t *testing.T, k *kubernetes) string {
 	t.Helper()
 	r, err := k.query(t.Context(), 0)
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestEndpointSlices(t *testing.T) {
 			endpoint("d", "10.0.0.4", "starting"), endpoint("e", "10.0.0.5", "")),
 		slice("moved", "1", "IPv4", endpoint("a", "10.0.0.1", "ready"), endpoint("", "10.0.0.9", "ready")),
 	}
-	assert.Equal(t, "10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 10.0.0.9:9001 [fd00::6]:9001", told(t, openKubernetes(t, cfg)))
+	assert.Equal(t, "10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 10.0.0.9:9001 [fd00::6]:9001", listed(t, openKubernetes(t, cfg)))
 }
 
 // Where a service has several ports, the one that is named counts.
@@ -170,11 +170,11 @@ func TestPortsOfASlice(t *testing.T) {
 	a.slices = []object{s}
 	for name, want := range map[string]string{"http": "10.0.0.1:9001", "metrics": "10.0.0.1:9100"} {
 		cfg.Port = name
-		assert.Equal(t, want, told(t, openKubernetes(t, cfg)))
+		assert.Equal(t, want, listed(t, openKubernetes(t, cfg)))
 	}
 	s["ports"] = append([]object{{"name": "gossip", "port": 53, "protocol": "UDP"}}, s["ports"].([]object)[0])
 	cfg.Port = ""
-	assert.Equal(t, "10.0.0.1:9001", told(t, openKubernetes(t, cfg)), "its only TCP port")
+	assert.Equal(t, "10.0.0.1:9001", listed(t, openKubernetes(t, cfg)), "its only TCP port")
 	s["ports"] = append(s["ports"].([]object), object{"name": "metrics", "port": 9100})
 	for name, flaw := range map[string]string{
 		"":       `slice "one": the service has the TCP ports ["http" "metrics"]: name one with port`,
@@ -188,27 +188,27 @@ func TestPortsOfASlice(t *testing.T) {
 	}
 }
 
-// After the list, watches tell what changes, each from where the last one ended.
+// After the list, watches report changes, each from the version at which the last one ended.
 func TestWatches(t *testing.T) {
 	a, cfg := newAPIServer(t)
 	a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
 	k := openKubernetes(t, cfg)
-	assert.Equal(t, "10.0.0.1:9001", told(t, k))
+	assert.Equal(t, "10.0.0.1:9001", listed(t, k))
 
 	a.events <- []any{
 		event("MODIFIED", slice("one", "8", "IPv4", endpoint("a", "10.0.0.1", "serving"))),
 		event("ADDED", slice("two", "9", "IPv4", endpoint("b", "10.0.0.2", "ready"))),
 	}
-	assert.Equal(t, "(10.0.0.1:9001) 10.0.0.2:9001", told(t, k))
+	assert.Equal(t, "(10.0.0.1:9001) 10.0.0.2:9001", listed(t, k))
 	a.events <- []any{event("DELETED", slice("one", "10", "IPv4"))}
-	assert.Equal(t, "10.0.0.2:9001", told(t, k))
+	assert.Equal(t, "10.0.0.2:9001", listed(t, k))
 	a.events <- []any{event("BOOKMARK", slice("", "20", "")), nil}
-	assert.Equal(t, "10.0.0.2:9001", told(t, k), "a watch that ends without a change confirms what is known")
+	assert.Equal(t, "10.0.0.2:9001", listed(t, k), "a watch that ends without a change confirms what is known")
 	a.events <- []any{event("ERROR", failure(410))}
 	a.mu.Lock()
 	a.version, a.slices = 30, []object{slice("three", "30", "IPv4", endpoint("c", "10.0.0.3", "ready"))}
 	a.mu.Unlock()
-	assert.Equal(t, "10.0.0.3:9001", told(t, k), "what happened meanwhile is forgotten: a list tells it all")
+	assert.Equal(t, "10.0.0.3:9001", listed(t, k), "the list replaces what was known")
 
 	watched := "allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=300&watch=true"
 	assert.Equal(t, []string{
@@ -238,14 +238,14 @@ func TestFailuresOfAnAPIServer(t *testing.T) {
 	say(403)
 	fails("no such luck")
 	say(0)
-	assert.Empty(t, told(t, k))
+	assert.Empty(t, listed(t, k))
 	say(503)
 	fails("no such luck")
 	say(0)
-	told(t, k)
+	listed(t, k)
 	a.events <- []any{event("ERROR", failure(500))}
 	fails("no such luck")
-	told(t, k)
+	listed(t, k)
 	a.events <- []any{event("MODIFIED", failure(200))}
 	fails("a *v1.Status is among the EndpointSlices")
 }

@@ -55,7 +55,7 @@ func realAgent(t *testing.T, root string) string {
 	require.NoError(t, agent.Start())
 	t.Cleanup(func() {
 		_ = agent.Process.Kill() // it may have ended by itself
-		_ = agent.Wait()         // tells that it was killed
+		_ = agent.Wait()         // reports that it was killed
 	})
 	return first
 }

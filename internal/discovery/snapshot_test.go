@@ -34,8 +34,8 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 
 	bubble(t, func(t *testing.T) {
 		down := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").quiet()}}
-		var told []string
-		d := consulOf(t, down, func(c *Config) { c.Snapshot = path; troubles(&told)(c) })
+		var reported []string
+		d := consulOf(t, down, func(c *Config) { c.Snapshot = path; troubles(&reported)(c) })
 		all := follow(t, d, time.Minute)
 		assert.Equal(t, "a b | a b c", sets(all))
 		assert.Zero(t, all[0].after, "at once")
@@ -43,7 +43,7 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 			"the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 2 upstreams kept",
 			"consul service rules at consul.test:8500 names no upstream; 2 upstreams kept for 30 s",
 			"",
-		}, told)
+		}, reported)
 	})
 }
 
@@ -84,13 +84,13 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 			bubble(t, func(t *testing.T) {
 				a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").quiet()}}
-				var told []string
-				d := consulOf(t, a, func(cfg *Config) { cfg.Snapshot = path; troubles(&told)(cfg) })
+				var reported []string
+				d := consulOf(t, a, func(cfg *Config) { cfg.Snapshot = path; troubles(&reported)(cfg) })
 				assert.Equal(t, "x", sets(follow(t, d, time.Minute)))
-				require.Len(t, told, 2)
-				assert.Contains(t, told[0], "no upstream is known yet; the snapshot "+path)
-				assert.Contains(t, told[0], c.err)
-				assert.Empty(t, told[1], "it was written anew")
+				require.Len(t, reported, 2)
+				assert.Contains(t, reported[0], "no upstream is known yet; the snapshot "+path)
+				assert.Contains(t, reported[0], c.err)
+				assert.Empty(t, reported[1], "it was written anew")
 			})
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)

@@ -109,8 +109,8 @@ func (c *cluster) fails(name string, n float64) {
 		2*patience, 10*tick, "%s does not go up by %v", name, n)
 }
 
-// closed waits until the books of so many jobs are closed, which is just after their
-// answers have ended, and returns the sidecar's figures of then.
+// closed waits until the sidecar has counted the given number of jobs as ended, which is just after
+// the end of their responses, and returns its metrics at that time.
 func (c *cluster) closed(jobs int) (scraped samples) {
 	c.t.Helper()
 	require.Eventually(c.t, func() (done bool) {

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// jitter is the share by which an open time is made longer or shorter at random, beyond OpenMax too. Sidecars that
+	// jitter is the largest random change of an open time, as a share of it, beyond OpenMax too. Sidecars that
 	// saw an upstream fail together must not all try it again together.
 	jitter = 0.2
 	// probeTimeout is how long a half-open breaker waits for the result of its probe before it lets another job through.

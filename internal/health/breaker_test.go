@@ -256,29 +256,29 @@ func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
 // The upstream's counters of the jobs of all sidecars. A step is a report of the ended and failed jobs, or a job of this
 // sidecar.
 func TestFailuresOfOthers(t *testing.T) {
-	type told [2]float64
+	type counts [2]float64 // ended and failed
 	for name, c := range map[string]struct {
-		steps []any // told, or Failure
+		steps []any // counts or Failure
 		why   string
 	}{
-		"one failure is enough where most jobs fail": {[]any{told{0, 0}, told{10, 5}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
-		"none is not: they may be at fault":          {[]any{told{0, 0}, told{10, 10}}, ""},
-		"a failure before counts as well":            {[]any{told{0, 0}, failed, told{3, 1}, told{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
-		"nothing is known of the time before":        {[]any{told{100, 100}, failed}, ""},
-		"silence changes nothing":                    {[]any{told{0, 0}, told{10, 10}, told{10, 10}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
-		"an answer ends it":                          {[]any{told{0, 0}, told{10, 10}, success, failed}, ""},
-		"and so do the jobs of others":               {[]any{told{0, 0}, told{10, 10}, told{20, 10}, failed}, ""},
-		"it has restarted":                           {[]any{told{9, 9}, told{5, 1}, failed}, ""},
-		"it does not say":                            {[]any{told{0, 0}, told{5, -1}, told{10, 10}, failed}, ""},
-		"it stays open while others fail":            {[]any{told{0, 0}, told{1, 1}, failed, told{3, 3}}, "jobs of other sidecars fail there"},
-		"its own failure is not another's":           {[]any{told{0, 0}, told{1, 1}, failed, told{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"one failure is enough where most jobs fail": {[]any{counts{0, 0}, counts{10, 5}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"none is not: they may be at fault":          {[]any{counts{0, 0}, counts{10, 10}}, ""},
+		"a failure before counts as well":            {[]any{counts{0, 0}, failed, counts{3, 1}, counts{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
+		"nothing is known of the time before":        {[]any{counts{100, 100}, failed}, ""},
+		"silence changes nothing":                    {[]any{counts{0, 0}, counts{10, 10}, counts{10, 10}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"an answer ends it":                          {[]any{counts{0, 0}, counts{10, 10}, success, failed}, ""},
+		"and so do the jobs of others":               {[]any{counts{0, 0}, counts{10, 10}, counts{20, 10}, failed}, ""},
+		"it has restarted":                           {[]any{counts{9, 9}, counts{5, 1}, failed}, ""},
+		"it does not say":                            {[]any{counts{0, 0}, counts{5, -1}, counts{10, 10}, failed}, ""},
+		"it stays open while others fail":            {[]any{counts{0, 0}, counts{1, 1}, failed, counts{3, 3}}, "jobs of other sidecars fail there"},
+		"its own failure is not another's":           {[]any{counts{0, 0}, counts{1, 1}, failed, counts{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPatient(t, 1)
 			for _, step := range c.steps {
 				p.sleep(time.Second)
 				switch s := step.(type) {
-				case told:
+				case counts:
 					p.Reported(p.now, s[0], s[1])
 				case Failure:
 					if p.try(s); s == failed {

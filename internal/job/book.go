@@ -149,7 +149,7 @@ func (b *Book) Expect(own, to http.Header) {
 	to[name], b.expects = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}, true
 }
 
-// Identify adds the ID by which the upstream can be asked to withdraw the attempt, and replaces one of the submitter.
+// Identify adds the ID with which the attempt can be withdrawn, and replaces an ID of the submitter.
 func (b *Book) Identify(to http.Header) {
 	if b.cfg.Job.WithdrawPath != "" {
 		to["Job-Id"] = []string{b.Lease.ID()}

@@ -30,7 +30,7 @@ func (b *Book) Unframed() { b.Record.Unframed = true }
 // tailBytes is the number of bytes kept from the end of a response, for jobs whose project has blocks.
 const tailBytes = 1 << 10
 
-// Wrote records a piece of the response body, of which n bytes were forwarded. It keeps the end of the body, for Config.Found.
+// Wrote records a piece of the response body; n bytes of it were forwarded. It keeps the end of the body, for Config.Found.
 func (b *Book) Wrote(piece []byte, n int) {
 	b.Record.Bytes += int64(n)
 	if data := b.Record.Facts.Data; data == nil || data.Set {

@@ -38,7 +38,7 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	j, lines := newJournal()
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1"}}
 	look := func() []string {
-		for range 3 { // each change is told once
+		for range 3 { // each change is logged once
 			j.Look([]pool.State{state})
 		}
 		return lines()

@@ -76,7 +76,7 @@ func perUpstream(name, help string, value func(*quality.Upstream) float64) famil
 	}, "upstream")
 }
 
-// count returns a gauge of the number of upstreams of which something is true.
+// count returns a gauge of the number of upstreams that satisfy is.
 func count(name, help string, is func(*quality.Upstream) bool) family {
 	return gauge(name, help, func(now *Live, send send) {
 		n := 0

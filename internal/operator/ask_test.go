@@ -40,8 +40,8 @@ func run(args ...string) (code int, out, problems string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// ask runs a command against an admin port that replies as told, by path and query, and
-// notes what it is asked.
+// ask runs a command against an admin port with the given replies, by path and query, and
+// records the requests.
 func ask(t *testing.T, replies map[string]string, args ...string) (code int, out, problems string) {
 	t.Helper()
 	asked = nil

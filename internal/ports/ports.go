@@ -32,7 +32,7 @@ type Config struct {
 
 // Activated takes over the sockets of socket activation (sd_listen_fds(3)), which
 // systemd has opened for this process. The name of a socket, jobs or admin, says
-// what it is for. Sockets with other names are taken in that order.
+// what it is for. Sockets with other names are assigned in that order.
 func Activated() (Ports, error) {
 	var p Ports
 	for _, f := range activation.Files(true) {

@@ -165,7 +165,7 @@ func TestBacklogImbalance(t *testing.T) {
 	}
 }
 
-// queued are the jobs that come at these times to a fleet with so many slots, first come, first served. Each takes a slot for so long.
+// queued returns the jobs that arrive at these times at a fleet with this number of slots, served in order of arrival. Each occupies a slot for takes seconds.
 func queued(arrivals []float64, slots int, takes float64) (jobs []record.Job) {
 	free := make([]float64, slots)
 	for _, at := range arrivals {

@@ -84,7 +84,7 @@ func TestTimeAtUpstreams(t *testing.T) {
 	assert.Zero(t, atUpstream(j), "it waited in the sidecar")
 }
 
-// Two upstreams for 3 an hour each do 8 jobs a second, of which one is this sidecar's. A project with a tenth of the jobs, of nine times the time, costs as much as the other.
+// Two upstreams for 3 an hour each do 8 jobs a second; one of them is this sidecar's. A project with a tenth of the jobs, of nine times the time, costs as much as the other.
 func TestCostOfAProject(t *testing.T) {
 	m := New(start)
 	states := []pool.State{cores(8, 4, 8), cores(8, 4, 8)}

@@ -90,7 +90,7 @@ func TestOfManyAttemptsTheFirstAndTheLatestAreKept(t *testing.T) {
 	}
 	require.Len(t, r.Attempts, maxAttempts)
 	for _, a := range r.Attempts {
-		assert.Equal(t, a.Upstream, strconv.FormatInt(int64(a.Hint.Waited), 10), "what it told is its own")
+		assert.Equal(t, a.Upstream, strconv.FormatInt(int64(a.Hint.Waited), 10), "the hint belongs to this attempt")
 	}
 	assert.Equal(t, []string{"0", "6"}, []string{r.Attempts[0].Upstream, r.Attempts[1].Upstream})
 	assert.Equal(t, strconv.Itoa(maxAttempts+4), r.Attempt().Upstream)

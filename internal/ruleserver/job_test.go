@@ -166,7 +166,7 @@ func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
 	return response.Body
 }
 
-// TestStreamTimeout: an answer that is not taken in time is cut, and seen to be.
+// TestStreamTimeout: a response that is not read in time is truncated, and the client can detect it.
 func TestStreamTimeout(t *testing.T) {
 	url, ended := listen(t, largeFeeds)
 	answer := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)

@@ -37,8 +37,8 @@ type Config struct {
 	// OnJoblet is called with the record of each joblet after its end, from several
 	// goroutines. It may be nil.
 	OnJoblet func(executor.JobletRecord)
-	// AdjustLoad may change the load that the server reports, in metrics and hints
-	// alike. It is for fakes, and may be nil.
+	// AdjustLoad may change the load that the server reports, in both metrics and
+	// hints. It is for fakes, and may be nil.
 	AdjustLoad func(*executor.Load)
 }
 

@@ -18,8 +18,8 @@ import (
 // Contender is a policy with its limit.
 type Contender struct {
 	Policy string
-	// Limit is the factor of bounded-hash and reported-hash, the stalled joblets for each core of dynamic, and the jobs by which
-	// cache-threshold finds the load uneven; 0 is none.
+	// Limit is the load factor of bounded-hash and reported-hash, dynamic's limit of stalled joblets per core, and
+	// cache-threshold's limit of the difference in jobs between the most and the least loaded upstream; 0 is no limit.
 	Limit    float64
 	Alone    bool // one process in front of all upstreams, which sees every job
 	Queued   bool // upstreams serve jobs by arrival, whatever the setting says
@@ -121,14 +121,14 @@ const (
 	figures
 )
 
-// unprobed are the policies that choose by the project and this sidecar's own jobs: a probe would change nothing. It would
-// hardly tell anything to a process that sees every job.
+// unprobed are the policies that choose by the project and this sidecar's own jobs: a probe would change nothing. A single
+// process that sees every job sends no probes either: it would learn little.
 var unprobed = []string{"bounded-hash", "least-in-flight", "p2c-ewma", "plan"}
 
 // leastWait is the shortest wait that a run reports, in seconds: nobody notices shorter ones.
 const leastWait = 0.010
 
-// Play plays jobs in front of upstreams with caches of so many bytes.
+// Play simulates the jobs with upstreams whose caches have the given number of bytes.
 func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache int64, seed uint64) (o Outcome, err error) {
 	cfg := sim.Config{Source: slices.Values(jobs), Seed: seed, WarmUp: s.WarmUp, Fleet: s.Fleet, Sidecars: s.Sidecars}
 	if cfg.Policy, cfg.Detector, err = c.policy(float64(s.Fleet.Cores)); err != nil {
@@ -173,7 +173,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	return o, err
 }
 
-// policy is the contender's policy and overload detection, before upstreams of so many cores.
+// policy returns the contender's policy and overload detection for upstreams with this number of cores.
 func (c Contender) policy(cores float64) (p selection.Policy, d func() overload.Detector, err error) {
 	detection := overload.Default()
 	switch c.Policy {

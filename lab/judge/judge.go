@@ -189,7 +189,7 @@ func (v *Verdict) byBase() (all []float64) {
 	return all
 }
 
-// Seed is the seed of a draw, which its names tell from all others.
+// Seed returns the seed of a draw: a hash of the draw's names.
 func Seed(names ...any) uint64 {
 	sum := sha256.Sum256(fmt.Append(nil, names...))
 	return binary.BigEndian.Uint64(sum[:]) >> 1

@@ -22,7 +22,7 @@ type Setting struct {
 	Workload           workload.Config
 	Fleet              sim.Fleet
 	Sidecars           sim.Sidecars
-	WarmUp             time.Duration // of which nothing counts
+	WarmUp             time.Duration // jobs that begin in it are not counted
 	Flood              bool          // the project with the most jobs does not count
 }
 

@@ -24,8 +24,8 @@ func (j *Judgement) WriteText(w io.Writer) error {
 A number below 1 says that jobs wait less with pilotfish's policy, expected, than with a rival that has the same information.
 All waits are the wait until a job starts and those between its joblets. Rivals have as many processes as pilotfish, or one
 process that sees every job (", 1"). The settings of a family are drawn from its ranges: %d settings, each judged on 2 seeds or
-more. The contender that stands for a base is chosen for each setting by the waits on %d other seeds, of which each leaves the
-better half of the limits; "best" is the base that was best there. Ratios are geometric means over the settings. On both sides, %v s
+more. The contender that stands for a base is chosen for each setting by the waits on %d other seeds; after each seed, the better
+half of the limits remains. "best" is the base that was best there. Ratios are geometric means over the settings. On both sides, %v s
 replace shorter waits. Upstreams send load hints and respond to probes wherever they can.
 
 `, j.Hash, strings.Join(sources.Judged(), ", "), j.Ledger, draws, tuning, floor)

@@ -92,7 +92,7 @@ func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
 
 // Jobs would go to the servers that are dead again and again; fewer of them would be
 // suspect. After five failures in a row their breakers open, and then only probes go
-// there; where a time-out is told from other failures, after the first.
+// there; where timeouts are counted apart from other failures, after the first.
 func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
 	without := deadServers(t, 3, func(c *Config) {
 		c.Sidecars.CountTimeouts, c.Sidecars.Breaker.Failures, c.Sidecars.Budget = true, 1_000_000, 1

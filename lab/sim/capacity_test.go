@@ -38,7 +38,7 @@ func demand(seed uint64, length time.Duration, rate func(at float64) float64) (j
 	}
 }
 
-// advise is the advice on jobs, before so many upstreams.
+// advise returns the advice for jobs at the given number of upstreams.
 func advise(t *testing.T, jobs []trace.Job, upstreams int) *quality.Advice {
 	t.Helper()
 	var came, cores []float64
@@ -58,8 +58,8 @@ func advise(t *testing.T, jobs []trace.Job, upstreams int) *quality.Advice {
 	return a
 }
 
-// servedBy is how so many upstreams serve jobs: each job's result in order of its
-// arrival, and how full they were in the busiest minute.
+// servedBy simulates jobs at the given number of upstreams. It returns the results in order of
+// arrival, and the share of busy cores in the busiest minute.
 func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full float64) {
 	t.Helper()
 	c := setup(t, "expected", "none", upstreams, adviceCores)
@@ -154,7 +154,7 @@ func TestAdviceForModeOneHolds(t *testing.T) {
 // nearly all within 2, from the moment at which the queue is seen to grow: the job that is lost waits until its queue
 // timeout, although its evaluate timeout is far longer.
 func TestForecastOfTheFirstLostJob(t *testing.T) {
-	var off []float64 // logarithms of the factors by which forecasts are off
+	var off []float64 // logarithms of the ratios of forecasts to results
 	for seed := range uint64(4) {
 		off = append(off, forecasts(t, 5+seed)...)
 	}

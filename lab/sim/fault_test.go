@@ -35,7 +35,7 @@ func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
 	return got
 }
 
-// What runs on a server that hangs stands still; what comes meanwhile waits.
+// Jobs on a server that hangs make no progress, and jobs that arrive during the hang wait.
 func TestAHungServerStandsStill(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
 	cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At, f.For = 4*time.Second, 5*time.Second })
@@ -86,8 +86,8 @@ func TestWhatSickServersReport(t *testing.T) {
 	}
 }
 
-// A server that hangs gets no new job some seconds later, though no answer is late yet: its reports fail, and it owes
-// more answers than the others. Where servers report nothing, only that tells. Nobody is suspect when it works again.
+// A server that hangs gets no new jobs after some seconds, though no response is late yet: its reports fail, and it owes
+// more responses than the others. Without reports, only the owed responses count. When it works again, no server is suspect.
 func TestAHungServerBecomesSuspect(t *testing.T) {
 	for i := range 4 {
 		sidecars, reports := []int{1, 8}[i/2], i%2 == 0

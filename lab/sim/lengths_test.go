@@ -11,8 +11,8 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Where the channels of a project differ, sidecars that know the channel let upstreams tell short jobs from long ones:
-// jobs wait less than where all of a project look alike, also with several sidecars, each of which sees a part of the jobs.
+// Where the channels of a project differ, sidecars that know the channel let upstreams distinguish short jobs from long ones:
+// jobs wait less than with one expected duration per project, also with several sidecars that each see a part of the jobs.
 func TestLengthsByChannel(t *testing.T) {
 	const servers, n, seeds = 4, 4000, 3
 	for _, sidecars := range []int{1, 8} {

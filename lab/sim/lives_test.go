@@ -63,7 +63,7 @@ func TestRollingRestart(t *testing.T) {
 	totals := w.count()
 	assert.Equal(t, 3, totals.Stops)
 	assert.Zero(t, lost)
-	assert.GreaterOrEqual(t, totals.Fetches, 2, "at home, and where it went meanwhile")
+	assert.GreaterOrEqual(t, totals.Fetches, 2, "at its own upstream, and at the one that replaced it")
 }
 
 // Where ends of lives are known, sidecars know them until the upstream has come back.

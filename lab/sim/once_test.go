@@ -52,7 +52,7 @@ func TestKeysThatComeOnce(t *testing.T) {
 				}
 			}
 			first, others := sums[0][0]/sums[1][0], sums[0][1]/sums[1][1]
-			t.Logf("%d sidecars, told %s: the first jobs last %.2f times as long, the others %.2f", sidecars, name, first, others)
+			t.Logf("%d sidecars, %s: the first jobs last %.2f times as long, the others %.2f", sidecars, name, first, others)
 			assert.Less(t, first, 1.2) // 40 sidecars have seen seven jobs each
 			assert.Less(t, others, 1.05)
 		}

@@ -27,7 +27,7 @@ const (
 	dispatchStream = 2 << 32
 )
 
-// ownPolicy is a policy with state, of which each sidecar needs its own copy.
+// ownPolicy is a policy with state. Each sidecar needs its own copy.
 type ownPolicy interface {
 	ForSidecar(sidecars int) selection.Policy
 }

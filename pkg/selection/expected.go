@@ -159,7 +159,7 @@ func (p *pricing) cost(v *View, index int) (c Cost) {
 	return c
 }
 
-// data is that cost but for a stop.
+// data is the cost without that of a stop.
 func (p *pricing) data(v *View, index int) (c Cost) {
 	jobs := p.load.jobs(v)
 	c.Wait = p.wait(v, jobs-v.Coreless)

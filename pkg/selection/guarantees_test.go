@@ -54,7 +54,7 @@ func spoil(rng *rand.Rand, v *selection.View) {
 }
 
 // Guarantee 1: no figures of one upstream change what another costs, if the
-// others tell their own load and rate.
+// others report their own load and rate.
 func TestGuaranteeOwnCostAlone(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 1, func(rng *rand.Rand, job selection.Job, views []selection.View) {
@@ -83,7 +83,7 @@ func TestGuaranteeStandIns(t *testing.T) {
 			views[i].Fresh, views[i].Rate, views[i].Cores = true, 1, 8
 			views[i].Jobs = float64(rng.IntN(30))
 		}
-		views[0].Fresh, views[0].Jobs = false, 0 // the one that does not tell
+		views[0].Fresh, views[0].Jobs = false, 0 // the one that reports nothing
 		views[0].InFlight = 0
 		lowest, highest := slices.Clone(views), slices.Clone(views)
 		lowest[0].Fresh, highest[0].Fresh = true, true
@@ -100,7 +100,7 @@ func TestGuaranteeStandIns(t *testing.T) {
 }
 
 // Guarantee 2: more load at an upstream never draws a job to it from one that
-// tells its load.
+// reports its load.
 func TestGuaranteeMoreLoadNeverAttracts(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 3, func(rng *rand.Rand, job selection.Job, views []selection.View) {

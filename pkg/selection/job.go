@@ -71,7 +71,7 @@ func (j *Job) service() float64 {
 }
 
 // Rate is how many jobs v completes in a second when every core is busy, also where v
-// does not tell it.
+// does not report it.
 func (j *Job) Rate(v *View) float64 {
 	if v.Rate > 0 {
 		return v.Rate

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// What is not known of an upstream is taken from the others: their median,
-// which no single one of them can move far.
+// What an upstream does not report is estimated as the median of the others,
+// which no single upstream can move far.
 
-// loads tells how many jobs are at an upstream, also where no fresh report says.
+// loads estimates how many jobs are at an upstream, also without a fresh report.
 type loads struct {
 	known   int     // views with a fresh report
 	perCore float64 // their median of jobs per core

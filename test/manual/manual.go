@@ -1,5 +1,5 @@
-// Package manual makes parts of documents from the code. The tests of the packages
-// that a document tells of hold it against them.
+// Package manual generates parts of documents from the code. The tests of the
+// documented packages compare the documents with them.
 package manual
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// units copies the units to where they can be verified, with the program that
-// was built in the place of the one that would be installed, and one change.
+// units copies the units to where they can be verified, with the path of the built
+// program instead of the installed one, and one change.
 func units(t *testing.T, old, changed string) (service string) {
 	t.Helper()
 	dir := t.TempDir()
