@@ -90,10 +90,11 @@ func (b *Book) Refuse(err error) record.Problem {
 
 // done ends the current attempt, if there is one.
 func (b *Book) done(o pool.Outcome, err error) {
-	lease, now := b.Lease, time.Now()
+	lease := b.Lease
 	if lease == nil {
 		return
 	}
+	now := time.Now()
 	b.Lease = nil
 	b.Record.EndAttempt(now, o, err)
 	lease.Done(now, o)
