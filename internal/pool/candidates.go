@@ -15,7 +15,7 @@ type candidates struct {
 	views   []selection.View // of the members, in their order
 	reason  Reason           // the reason against the members; the least of all
 	reasons []Reason         // those of all upstreams that were considered
-	count   rules
+	rules   rules
 
 	near   []*member        // the upstreams of a large pool that are considered
 	costs  []selection.Cost // by the policy; empty if it computes none
@@ -36,8 +36,8 @@ func (c *candidates) oneOff() float64 {
 	return 1
 }
 
-// ask returns the choice of a policy. The costs go into memory, which is empty if the policy computes none.
-func (c *candidates) ask(policy selection.Policy, memory *[]selection.Cost, rng *rand.Rand) (i int) {
+// choose returns the choice of a policy. The costs go into memory, which is empty if the policy computes none.
+func (c *candidates) choose(policy selection.Policy, memory *[]selection.Cost, rng *rand.Rand) (i int) {
 	coster, ok := policy.(selection.Coster)
 	if !ok {
 		*memory = (*memory)[:0]

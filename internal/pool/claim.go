@@ -28,9 +28,9 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 	}
 	n.project.seen = true
 	for len(c.members) > 0 {
-		i := c.ask(p.cfg.Policy, &c.costs, p.cfg.Rand)
-		entered, ok := c.members[i].breaker.Enter(now, c.count.early)
-		if !ok && c.count.breakers {
+		i := c.choose(p.cfg.Policy, &c.costs, p.cfg.Rand)
+		entered, ok := c.members[i].breaker.Enter(now, c.rules.early)
+		if !ok && c.rules.breakers {
 			c.remove(i)
 			continue
 		}
@@ -47,7 +47,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, e health.Entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers, Heavy: c.need.heavy, Dedicated: c.need.heavy && m.Heavy}},
+		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.rules.breakers, Heavy: c.need.heavy, Dedicated: c.need.heavy && m.Heavy}},
 		sent:   sent{waiter: w},
 		pool:   p, member: m, entry: e, idle: hasFreeCore(*v),
 	}
@@ -72,7 +72,7 @@ func (a *Assignment) consultShadow(s *Shadow, c *candidates) {
 	if s == nil {
 		return
 	}
-	i := c.ask(s.Policy, &c.shadow, s.Rand)
+	i := c.choose(s.Policy, &c.shadow, s.Rand)
 	a.Shadow, a.ShadowCache = c.members[i].Address, c.views[i].Cache
 	if len(c.costs) > 0 {
 		a.ShadowCost = c.costs[i].Total

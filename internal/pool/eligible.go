@@ -83,14 +83,14 @@ func (p *Pool) eligible(now time.Time, c *candidates, among, tried *Places, rng 
 	if among != nil {
 		set = p.among(among)
 	}
-	if among != nil || !p.few(now, c, tried, rng) {
-		p.look(now, c, set, tried, p.rules(now, p.set, n.heavy))
+	if among != nil || !p.considerFew(now, c, tried, rng) {
+		p.consider(now, c, set, tried, p.rules(now, p.set, n.heavy))
 	}
 	if len(c.members) == 0 && slices.Contains(c.reasons, Shut) {
-		c.count.early = true
-		p.look(now, c, set, tried, c.count)
+		c.rules.early = true
+		p.consider(now, c, set, tried, c.rules)
 	}
-	c.job.Fetch = p.fetch(n)              // after look, which reads sizes from listings
+	c.job.Fetch = p.fetch(n)              // after consider, which reads sizes from listings
 	c.job.Once = c.oneOff() * p.once.mean // the probability that no other job of the project comes
 	switch {
 	case len(c.members) > 0:
@@ -105,9 +105,9 @@ func (p *Pool) eligible(now time.Time, c *candidates, among, tried *Places, rng 
 	return ErrNoneEligible
 }
 
-// few considers some upstreams of a large pool, and reports whether they suffice: those near the project if one of them
+// considerFew considers some upstreams of a large pool, and reports whether they suffice: those near the project if one of them
 // has a free core, else more in a very large pool. For a job that has tried many upstreams it considers some others.
-func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) bool {
+func (p *Pool) considerFew(now time.Time, c *candidates, tried *Places, rng *rand.Rand) bool {
 	_, local := p.cfg.Policy.(selection.Local)
 	late := tried.Len() >= near
 	if len(p.set) < nearFrom || !local && !late {
@@ -116,11 +116,11 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	if c.need.project.id != 0 && !late {
 		c.near = p.nearby(c.near[:0], c.need.project)
 	} else {
-		c.near = p.some(now, c.near[:0], near, tried, c.need.heavy, rng)
+		c.near = p.addSome(now, c.near[:0], near, tried, c.need.heavy, rng)
 	}
 	eligible := func() bool {
-		p.look(now, c, c.near, tried, p.rules(now, c.near, c.need.heavy))
-		return c.reason == Eligible && c.count == rules{suspicion: true, breakers: true}
+		p.consider(now, c, c.near, tried, p.rules(now, c.near, c.need.heavy))
+		return c.reason == Eligible && c.rules == rules{suspicion: true, breakers: true}
 	}
 	if eligible() && (late || slices.ContainsFunc(c.views, hasFreeCore)) {
 		return true
@@ -128,12 +128,12 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	if len(p.set) < manyFrom {
 		return false
 	}
-	c.near = p.some(now, c.near, many, tried, c.need.heavy, rng)
+	c.near = p.addSome(now, c.near, many, tried, c.need.heavy, rng)
 	return eligible()
 }
 
-// some adds upstreams that a job can go to, starting at a random one, until the set has that size.
-func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy bool, rng *rand.Rand) []*member {
+// addSome adds upstreams that a job can go to, starting at a random one, until the set has that size.
+func (p *Pool) addSome(now time.Time, set []*member, size int, tried *Places, heavy bool, rng *rand.Rand) []*member {
 	before, from := set, rng.IntN(len(p.set))
 	for i := 0; i < len(p.set) && len(set) < size; i++ {
 		m := p.set[(from+i)%len(p.set)]
@@ -144,10 +144,10 @@ func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, heavy
 	return set
 }
 
-// look makes candidates of the upstreams of a set with the least reason against them. There are none if upstreams with
+// consider makes candidates of the upstreams of a set with the least reason against them. There are none if upstreams with
 // that reason get no jobs. It runs for every claim, so it computes each thing once.
-func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, count rules) {
-	c.members, c.views, c.reasons, c.reason, c.count = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere, count
+func (p *Pool) consider(now time.Time, c *candidates, set []*member, tried *Places, count rules) {
+	c.members, c.views, c.reasons, c.reason, c.rules = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere, count
 	for _, m := range set {
 		r := p.routingReason(now, m, tried, c.need.heavy)
 		if r == Eligible {

@@ -48,7 +48,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	if err := p.eligible(now, c, r.Among, nil, rng); err != nil {
 		return nil, err
 	}
-	pick := c.ask(p.cfg.Policy, &c.costs, rng)
+	pick := c.choose(p.cfg.Policy, &c.costs, rng)
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
 		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Heavy: c.members[i].Heavy, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}

@@ -56,7 +56,7 @@ func (p *Pool) canMove(now time.Time, s *sent, among *Places) bool {
 	c := &p.memory
 	s.need.clone(&c.need)
 	err := p.eligible(now, c, among, s.waiter.Tried(), p.cfg.Rand)
-	return err == nil && c.reason < Suspect && c.count == rules{suspicion: true, breakers: true}
+	return err == nil && c.reason < Suspect && c.rules == rules{suspicion: true, breakers: true}
 }
 
 // move claims one of the upstreams that canMove found. It returns nil if the job may not move.
@@ -65,7 +65,7 @@ func (p *Pool) move(now time.Time, s *sent, may func(Waiter) bool) *Assignment {
 		return nil
 	}
 	c := &p.memory
-	i := c.ask(p.cfg.Policy, &c.costs, p.cfg.Rand)
+	i := c.choose(p.cfg.Policy, &c.costs, p.cfg.Rand)
 	entered, ok := c.members[i].breaker.Enter(now, false)
 	if !ok {
 		return nil

@@ -58,8 +58,8 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 		picked.Done(start, Answered)
 		c := &candidates{job: selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)}}
 		f.need(&c.need, &Request{Project: project + 1}, true)
-		f.look(start, c, f.set, nil, f.rules(start, f.set, false))
-		i := c.ask(f.cfg.Policy, &c.costs, f.cfg.Rand)
+		f.consider(start, c, f.set, nil, f.rules(start, f.set, false))
+		i := c.choose(f.cfg.Policy, &c.costs, f.cfg.Rand)
 		best := c.members[i].Address
 		if best == picked.Address {
 			same++

@@ -99,7 +99,7 @@ func BenchmarkShadow(b *testing.B) {
 			c, a := &candidates{}, &Assignment{}
 			f.need(&c.need, &Request{Project: 5}, true)
 			require.NoError(b, f.eligible(start, c, nil, nil, f.cfg.Rand))
-			c.ask(f.cfg.Policy, &c.costs, f.cfg.Rand)
+			c.choose(f.cfg.Policy, &c.costs, f.cfg.Rand)
 			b.ReportAllocs()
 			for b.Loop() {
 				a.consultShadow(f.cfg.Shadow, c)
