@@ -72,7 +72,7 @@ func TestLengthsOverARestart(t *testing.T) {
 	require.NoError(t, after.SetLengths(list))
 
 	for want, bad := range map[string][]Length{
-		"32769 durations of jobs are more than 32768":                          append(list, Length{Project: 1, Seconds: 1, Jobs: 1}),
+		"16385 durations of jobs are more than 16384":                          append(list, Length{Project: 1, Seconds: 1, Jobs: 1}),
 		"duration 2 is 0 s of 1 jobs: want more than 0 and at most 1e+09":      {{Seconds: 1, Jobs: 1}, {Jobs: 1}},
 		"duration 1 is -1 s of 1 jobs: want more than 0 and at most 1e+09":     {{Seconds: -1, Jobs: 1}},
 		"duration 1 is 1 s of 1e+10 jobs: want more than 0 and at most 1e+09":  {{Seconds: 1, Jobs: 1e10}},
