@@ -40,7 +40,7 @@ type Breaker struct {
 
 	state state
 	since time.Time // when it opened or closed last; zero is never
-	epoch int       // number of times that it opened or closed
+	epoch int32     // number of times that it opened or closed
 	why   string    // it opened
 	tries tries
 
@@ -55,7 +55,7 @@ type tries struct {
 	until  time.Time // when the next job can enter; zero is now
 	early  time.Time // when it could, had the open time not grown
 	opened int       // how often it opened since the upstream last worked for OpenMax
-	probes int       // jobs let through while half open
+	probes int32     // jobs let through while half open
 }
 
 // checks are the health checks of an upstream.
@@ -66,9 +66,9 @@ type checks struct {
 
 // Entry is one job at a breaker.
 type Entry struct {
-	epoch int  // of the breaker when the job entered
-	probe int  // its number among the probes; 0 is none
-	past  bool // it was sent although the breaker refused it
+	epoch int32 // of the breaker when the job entered
+	probe int32 // its number among the probes; 0 is none
+	past  bool  // it was sent although the breaker refused it
 }
 
 // Init makes the breaker a closed one. It keeps cfg.

@@ -52,11 +52,11 @@ type Assignment struct {
 	member *member
 
 	entry   health.Entry // at the breaker
+	moved   bool         // a proxy sent the job here after another upstream: when it arrived is unknown
+	idle    bool         // a core was free when it was claimed
+	stage   stage
 	found   holding
 	prefill *prompts.Prefill // of a prompt; nil is none
-	moved   bool             // a proxy sent the job here after another upstream: when it arrived is unknown
-	idle    bool             // a core was free when it was claimed
-	stage   stage
 	run     run
 }
 
@@ -192,7 +192,7 @@ func (a *Assignment) notePrefetch() {
 
 // missed drops the assumption that the data is cached: of the parts that were not cached before, or of all.
 func (a *Assignment) missed(all bool) {
-	from := a.found.first
+	from := int(a.found.first)
 	if all {
 		from = 0
 	}

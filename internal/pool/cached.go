@@ -80,9 +80,9 @@ func (c *cached) has(part uint64, listed bool) selection.Cache {
 
 // holding is what an upstream has cached of a job's data.
 type holding struct {
-	cache selection.Cache // whether the part that places the job is cached
 	warm  float64         // share of the bytes
-	first int             // number of cached parts before the first that is not
+	first int32           // number of cached parts before the first that is not
+	cache selection.Cache // whether the part that places the job is cached
 }
 
 // holds returns what is cached of a job's data. It changes only n, which gets the listed size of a project.
@@ -110,7 +110,7 @@ func (c *cached) holds(now time.Time, n *need, interval time.Duration) (h holdin
 				d.listed = bytes
 			}
 		}
-		if h.first == i && here != selection.NotCached {
+		if int(h.first) == i && here != selection.NotCached {
 			h.first++
 		}
 		h.warm += belief[here] * part.Bytes
