@@ -51,6 +51,7 @@ func TestAnUpstreamIsAskedToWithdrawAJob(t *testing.T) {
 			time.Sleep(time.Second)
 			b.Drain(address(0), true)
 			load(b, 1, 0)
+			time.Sleep(100 * time.Millisecond)
 			load(b, 0, 3)
 			assert.Equal(t, [2]string{address(0), l.ID()}, <-asked, name)
 			if c.end != nil {

@@ -15,6 +15,7 @@ type member struct {
 	Upstream
 	id uint64
 	membership
+	noted   bool // in Pool.reported
 	drained bool // by an operator
 
 	breaker    health.Breaker // is it alive?

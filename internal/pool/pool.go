@@ -18,6 +18,8 @@
 package pool
 
 import (
+	"time"
+
 	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/prompts"
 )
@@ -33,11 +35,12 @@ type Pool struct {
 	counted takers
 
 	learned
-	norms    norms
-	watch    health.Watch
-	inFlight int
-	reported []*member  // upstreams that have reported since the last call of Withdrawals
-	memory   candidates // of the last claim; the next reuses it
+	norms     norms
+	watch     health.Watch
+	inFlight  int
+	reported  []*member  // upstreams that have reported since the last call of Withdrawals
+	noneUntil time.Time  // no withdrawals are looked for before
+	memory    candidates // of the last claim; the next reuses it
 }
 
 // New returns an empty pool.
@@ -84,8 +87,8 @@ func (p *Pool) Poll() []string { return p.watch.Poll() }
 
 // note has Withdrawals look at an upstream.
 func (p *Pool) note(m *member) {
-	if p.cfg.Withdraw {
-		p.reported = append(p.reported, m)
+	if p.cfg.Withdraw && !m.noted {
+		m.noted, p.reported = true, append(p.reported, m)
 	}
 }
 

@@ -16,17 +16,18 @@ const (
 	mostlyCached = 0.9
 	// recentReport is the age up to which a report shows that an upstream is idle now.
 	recentReport = time.Second
+	// withdrawPause is how long no jobs are looked for after none was found: that looks at all waiting jobs.
+	withdrawPause = 50 * time.Millisecond
 )
 
 // Withdrawals returns the jobs that their upstreams should withdraw if they have not started there, because of what was
 // reported since the last call. may decides on each job. If the upstream refuses, the new assignment must be cancelled.
 func (p *Pool) Withdrawals(now time.Time, may func(Waiter) bool) (moves []Move) {
-	if len(p.reported) == 0 {
+	if len(p.reported) == 0 || now.Before(p.noneUntil) {
 		return nil
 	}
-	reported := p.reported
-	p.reported = nil
-	for _, m := range reported {
+	for _, m := range p.reported {
+		m.noted = false
 		switch {
 		case !m.inSet || m.figures.doubts.doubted || now.Sub(m.load.at) > recentReport:
 		case m.load.stalled == 0:
@@ -34,6 +35,10 @@ func (p *Pool) Withdrawals(now time.Time, may func(Waiter) bool) (moves []Move) 
 		case m.leaving(now) != Eligible && !p.takers(now, false).all:
 			moves = p.evacuate(now, m, may, moves)
 		}
+	}
+	p.reported = p.reported[:0]
+	if len(moves) == 0 {
+		p.noneUntil = now.Add(withdrawPause)
 	}
 	return moves
 }
