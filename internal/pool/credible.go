@@ -42,7 +42,7 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	blame := func(format string, value any) { absurd = append(absurd, fmt.Sprintf(format, value)) }
 	known = saneLoad(r.Running) && saneLoad(r.Stalled)
 	if !saneLoad(r.Running) {
-		blame("%v jobs that run", r.Running)
+		blame("%v running jobs", r.Running)
 	}
 	if !saneLoad(r.Stalled) {
 		blame("%v stalled joblets", r.Stalled)
@@ -61,8 +61,8 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	}
 	unknown(&r.CoresBusy, maxCores, -1, "%g busy cores")
 	unknown(&r.Completed, maxCompleted, -1, "%g completed jobs")
-	unknown(&r.Begun, maxCompleted, 0, "%g begun jobs")
-	unknown(&r.Read, maxBytes, 0, "%g bytes read")
+	unknown(&r.Begun, maxCompleted, 0, "%g started jobs")
+	unknown(&r.Read, maxBytes, 0, "%g bytes of prompts read")
 	unknown(&r.Failed, maxCompleted, -1, "%g failed jobs")
 	if r.Wait < 0 {
 		blame("a mean wait of %g s", r.Wait)
@@ -161,7 +161,7 @@ func (f *figures) observeRate(r Report) {
 func (f *figures) wrong(discovered int, tooLong string, n *norms) string {
 	wrong := []string{f.absurd}
 	if f.doubts.doubted {
-		wrong = append(wrong, "fewer than half of the jobs that this sidecar has there")
+		wrong = append(wrong, "fewer than half of this sidecar's jobs there")
 	}
 	wrong = append(wrong, tooLong)
 	if cores, pace := cmp.Or(f.cores, discovered), f.rate.perCore(); float64(cores) > n.mostCores {

@@ -164,7 +164,7 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 		now = now.Add(2 * time.Second)
 	}
 	s := f.state(now, liar)
-	assert.Equal(t, "fewer than half of the jobs that this sidecar has there", s.Implausible)
+	assert.Equal(t, "fewer than half of this sidecar's jobs there", s.Implausible)
 	assert.Less(t, claimed[liar], 24, "of 36 jobs: %v", claimed)
 
 	for _, a := range mine {
