@@ -68,6 +68,14 @@ func (s *snapshot) problem() error {
 	return s.err
 }
 
+// known reports whether there is a set: read from the file, or returned by the source. Before, a write could replace a snapshot
+// that cannot be used now, such as that of another source, by nothing.
+func (s *snapshot) known() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.content.Upstreams != nil
+}
+
 // read reads the file, if there is one.
 func (s *snapshot) read() {
 	var c content
@@ -129,6 +137,8 @@ func (d *Discovery) KeepLengths(ctx context.Context, learned func() []pool.Lengt
 		if err != nil {
 			panic("BUG: discovery: durations of jobs that are no JSON: " + err.Error())
 		}
-		d.snapshot.write(func(c *content) { c.Lengths = text })
+		if d.snapshot.known() {
+			d.snapshot.write(func(c *content) { c.Lengths = text })
+		}
 	}
 }

@@ -160,6 +160,21 @@ func TestSnapshotKeepsLengths(t *testing.T) {
 	assert.Equal(t, []pool.Length{{Seconds: 12, Jobs: 9}, {Key: 1<<64 - 1, Seconds: 2, Jobs: 3}, {Project: 5, Seconds: 4, Jobs: 1}}, saved())
 }
 
+// A snapshot of another source stays until this source returns a set.
+func TestLengthsReplaceNoSnapshotOfAnotherSource(t *testing.T) {
+	path, text := filepath.Join(t.TempDir(), "snapshot"), strings.Replace(snapshotOf("a"), "rules", "other", 1)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	bubble(t, func(t *testing.T) {
+		d := consulOf(t, &agent{}, keeping(path))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		d.KeepLengths(ctx, func() []pool.Length { return []pool.Length{{Seconds: 1, Jobs: 1}} })
+	})
+	left, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(left))
+}
+
 // Durations that cannot be used cost nothing but themselves.
 func TestSnapshotWithBadLengths(t *testing.T) {
 	for lengths, want := range map[string]string{
