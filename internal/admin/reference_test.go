@@ -29,7 +29,7 @@ func TestReferenceOfTheAPI(t *testing.T) {
 	for _, v := range []any{admin.Now{}, admin.Pick{}, quality.Point{}, logging.Event{}, admin.About{}, admin.Reloaded{}} {
 		m.table(reflect.TypeOf(v))
 	}
-	manual.Hold(t, "../../docs/api.md", m.out.String()+"\n", "go test ./internal/admin -run TestReference", *update)
+	manual.Compare(t, "../../docs/api.md", m.out.String()+"\n", "go test ./internal/admin -run TestReference", *update)
 }
 
 // fieldManual writes the tables of fields, one for each type.

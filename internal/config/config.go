@@ -1,5 +1,5 @@
-// Package config is the configuration file. Every key has a default, an
-// unknown key is an error, and every error states file, line and column.
+// Package config reads and validates the configuration file. Every key has a default,
+// an unknown key is an error, and every error states file, line and column.
 package config
 
 import (

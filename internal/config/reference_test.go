@@ -28,7 +28,7 @@ const reference = "../../docs/configuration.md"
 var update = flag.Bool("update", false, "write the reference of all keys")
 
 func TestReferenceIsComplete(t *testing.T) {
-	manual.Hold(t, reference, newKeyManual(t).text(), "go test ./internal/config -run TestReference", *update)
+	manual.Compare(t, reference, newKeyManual(t).text(), "go test ./internal/config -run TestReference", *update)
 }
 
 // keyManual writes the reference.

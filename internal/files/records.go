@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// records is a connection under TLS. It tracks the received TLS records, because
-// crypto/tls does not report whether it has only a part of one.
+// records is the connection below crypto/tls. It tracks the boundaries of the received TLS
+// records, because crypto/tls does not report whether it waits for the rest of one.
 type records struct {
 	net.Conn
 	head [5]byte // header of a record: type, version and length
 	got  int     // received bytes of the header
-	left int     // bytes of the record that are missing
+	left int     // missing bytes of the record
 	eof  bool    // the connection has ended
 }
 
@@ -46,7 +46,7 @@ func (r *records) InRecord() bool { return r.got > 0 }
 // accepts that, and reads nothing after a close_notify.
 func (r *records) Truncated() bool { return r.eof }
 
-// SyscallConn returns that of the underlying connection.
+// SyscallConn returns the raw connection of the underlying connection.
 func (r *records) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := r.Conn.(syscall.Conn); ok {
 		return sc.SyscallConn()

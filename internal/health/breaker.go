@@ -116,14 +116,15 @@ func (b *Breaker) Succeeded(now time.Time, e Entry) {
 	}
 }
 
-// Unjudged takes the end of a job that says nothing of the upstream. If it was the newest probe, the next job is one.
+// Unjudged records the end of a job that says nothing about the upstream's health. If the job was the newest probe, the
+// next job is a probe.
 func (b *Breaker) Unjudged(e Entry) {
 	if e.epoch == b.epoch && !e.past && e.probe == b.tries.probes {
 		b.tries.until = time.Time{}
 	}
 }
 
-// Failed takes the failure of a job.
+// Failed records the failure of a job.
 func (b *Breaker) Failed(now time.Time, e Entry, f Failure) {
 	if e.epoch != b.epoch || e.past {
 		return
@@ -224,7 +225,7 @@ func (b *Breaker) CountFailure() { b.fleet.own++ }
 // ForgetReports forgets the counters of an upstream that restarted. The breaker stays as it is.
 func (b *Breaker) ForgetReports() { b.fleet = fleet{} }
 
-// force opens the breaker with one failure, whatever the row.
+// force opens the breaker at once, regardless of the number of failures in a row.
 func (b *Breaker) force(now time.Time, why string) {
 	if b.state != closed || b.gate.enter() {
 		b.gate.fail(true)

@@ -117,7 +117,7 @@ func (l *Log) Job(set Settings, r *record.Job) {
 	_, _ = l.lines.Write(line.Bytes()) // it never fails
 }
 
-// chosen counts a job and reports whether it is logged. The sampled ones of the jobs that did not fail are evenly spaced.
+// chosen counts a job and reports whether it is logged. Jobs that did not fail are sampled at even distances.
 func (l *Log) chosen(set Settings, failed bool) bool {
 	switch {
 	case set.Jobs == noJobs:

@@ -122,7 +122,7 @@ func families() []family {
 				}
 			}),
 		gauge("pilotfish_fleet_upstreams_for_target",
-			"How many upstreams would keep quality.target in the busiest minute of the last hour. Absent without a target.",
+			"Number of upstreams that would meet quality.target in the busiest minute of the last hour. Absent without a target.",
 			func(now *Live, send send) {
 				if c := now.Capacity; c != nil && c.ForTarget != nil {
 					send(float64(*c.ForTarget))

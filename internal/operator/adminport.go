@@ -20,17 +20,17 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// adminPort is that of a running sidecar.
+// adminPort is the admin port of a running sidecar.
 type adminPort struct {
 	Admin     string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar, or unix:PATH."`
-	TokenFile string `type:"path" placeholder:"FILE" help:"Holds the token of a port that asks for one (admin_token_file)."`
+	TokenFile string `type:"path" placeholder:"FILE" help:"File with the token, if the admin port requires one (admin_token_file)."`
 }
 
-// maxReply bounds what is read of a reply, in bytes. That of 300 upstreams is about a
-// hundredth of it.
+// maxReply is the maximum size of a reply in bytes. The reply for 300 upstreams is about
+// a hundredth of it.
 const maxReply = 64 << 20
 
-// maxReason bounds what is shown of a reply that is not JSON, in bytes.
+// maxReason is the number of bytes shown of a reply that is not JSON.
 const maxReason = 200
 
 // ask sends a request to the admin port and reads the reply, which is JSON.

@@ -126,7 +126,7 @@ func TestPeersReadTheSameAnswers(t *testing.T) {
 		_, message := submitted(t, address)
 		return message
 	}
-	for _, w := range wirecases.Answers() {
+	for _, w := range wirecases.Responses() {
 		passed := through(c.address, w)
 		whole := !strings.HasPrefix(passed, "502") && !strings.Contains(passed, "cut")
 		if whole && !strings.Contains(w.Sent, "Trailer: Content-Length") { // both pass it on, which the client here refuses

@@ -19,28 +19,28 @@ import (
 	"example.org/pilotfish/test/wirecases"
 )
 
-var update = flag.Bool("update", false, "write what is made of the cases of wirecases")
+var update = flag.Bool("update", false, "write the results of the cases to test/wirecases")
 
-// Others' requests: each is refused, or the upstream gets all of it and nothing else.
-func TestRequestsOfOthers(t *testing.T) {
+// Requests of other projects' parser tests: each is refused, or forwarded to the upstream completely and unchanged.
+func TestForeignRequests(t *testing.T) {
 	seen := newListener(t)
 	c := startSidecar(t, setup{upstreams: []string{seen.address}})
 	settle(t, "requests", wirecases.Requests(), func(w wirecases.Case) string { return seen.through(t, c.address, w) })
 }
 
-// Others' answers: each is passed on as it was, or refused, or cut; and over HTTP/2 the same.
-func TestAnswersOfOthers(t *testing.T) {
+// Responses of other projects' parser tests: each is forwarded unchanged, refused or truncated. HTTP/2 gives the same result.
+func TestForeignResponses(t *testing.T) {
 	up, answer := answeringOnce(t)
 	c := startSidecar(t, setup{upstreams: []string{up}})
 	over2 := h2c(t)
 	over2.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	settle(t, "answers", wirecases.Answers(), func(w wirecases.Case) string {
+	settle(t, "responses", wirecases.Responses(), func(w wirecases.Case) string {
 		answer(w.Sent)
 		said, _ := submitted(t, c.address)
 		res, err := over2.Post(c.url("/"), "", strings.NewReader("{}"))
 		require.NoError(t, err)
 		switch again, _ := passed(res); {
-		case res.StatusCode == 204 || res.StatusCode == 304: // net/http's client waits for a body of a length that is told
+		case res.StatusCode == 204 || res.StatusCode == 304: // net/http's client would wait for a body of the declared length
 		case strings.HasSuffix(again, "cut"):
 			assert.True(t, strings.HasSuffix(said, "cut"), w.Text)
 		default:
@@ -50,7 +50,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// settle compares what was made of each case, or writes it.
+// settle compares the result of each case with the file, or writes it there.
 func settle(t *testing.T, file string, cases []wirecases.Case, made func(wirecases.Case) string) {
 	path := "../../test/wirecases/" + file + ".txt"
 	text, err := os.ReadFile(path)

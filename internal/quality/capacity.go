@@ -35,8 +35,8 @@ type Advice struct {
 	FullBusiest float64 `json:"full_in_busiest_minute"`
 	// Needed is the number of upstreams with which the fleet would be steady in the busiest minute.
 	Needed int `json:"upstreams_needed"`
-	// NeverFull is set if no upstream reports its cores, and the queue did not grow in the observed time. Then the fleet can do at least
-	// what is shown, and the upstreams needed are at most those that are shown.
+	// NeverFull is set if no upstream reports its cores, and the queue did not grow in the observed time. Then jobs_per_second
+	// is a lower bound, and upstreams_needed an upper bound.
 	NeverFull bool `json:"never_full,omitempty"`
 	// ForTarget is the number of upstreams that would keep quality.target in the busiest minute; absent without a target, and while
 	// the fleet was never full.
@@ -90,8 +90,8 @@ func waitsLonger(cores, busy, seconds, t float64) float64 {
 // maxUpstreams bounds the advice.
 const maxUpstreams = 1_000_000
 
-// room is the number of standard deviations of the busy cores that must be free in addition, so
-// that 99 of 100 jobs find a free core. The standard deviation is the square root of the mean.
+// room is the number of standard deviations of free cores with which 99 of 100 jobs find a free
+// core. The standard deviation of the busy cores is the square root of their mean.
 const room = 2.33
 
 // Advise returns what a fleet needs for the observed load: the jobs of each step of equal
@@ -179,8 +179,8 @@ func adviceBySlots(f Fleet, points []Point) *Advice {
 	return a
 }
 
-// fleetOf counts the upstreams that get new jobs. One with an unknown number of cores counts
-// with the mean of the others.
+// fleetOf counts the upstreams that get new jobs, and their cores. If an upstream's number of cores
+// is unknown, the mean of the others counts.
 func fleetOf(states []pool.State) (f Fleet) {
 	known := 0
 	for i := range states {
@@ -198,7 +198,7 @@ func fleetOf(states []pool.State) (f Fleet) {
 	return f
 }
 
-// saturated is the minimum share of busy cores of a fleet that is too small. Below
+// saturated is the share of busy cores from which a fleet counts as too small. Below
 // it, jobs wait for another reason.
 const saturated = 0.8
 

@@ -68,8 +68,8 @@ func (c Cost) of(kind executor.Kind) time.Duration {
 	}[kind]
 }
 
-// lasting makes a joblet take at least least, divided by its number of cores. The input of the first
-// joblet is nil.
+// lasting returns the work of a joblet that takes at least the duration least divided by its number of
+// cores. The input of the first joblet is nil.
 func (s *Server) lasting(least time.Duration, work func(*rules.Feed) (executor.Result, error)) func(context.Context, any, int) (executor.Result, error) {
 	return func(ctx context.Context, input any, cores int) (executor.Result, error) {
 		timer := time.NewTimer(least / time.Duration(cores))

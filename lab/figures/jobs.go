@@ -2,25 +2,25 @@ package figures
 
 import "slices"
 
-// MaxJobs is how many jobs of a run are shown, the first ones.
+// MaxJobs is the number of jobs of a run that are shown: its first ones.
 const MaxJobs = 1500
 
 // Jobs are the jobs of a run in the order of their arrival.
 type Jobs struct {
-	// At is when each arrived, First and Last the times to its first and last byte, Whole how much of its response came:
-	// 1 is all, 0 nothing.
+	// At is the arrival of each job, First and Last are the times to the first and last byte of its response, and Whole
+	// is the received share of the response: 1 is all, 0 nothing.
 	At    []float64 `json:"at"`
 	First []float64 `json:"first"`
 	Last  []float64 `json:"last"`
 	Whole []float64 `json:"whole"`
 
-	// Slope is by how many seconds the time to the first byte rises from one job to the next, and Modes are those of
-	// as many equal parts of the jobs.
+	// Slope is the growth of the time to the first byte, in seconds per job. Modes are the modes of equal parts
+	// of the jobs.
 	Slope float64 `json:"slope"`
 	Modes []int   `json:"modes"`
 }
 
-// The modes of a system by Turner: its key figures are flat, rise, or jobs get no response.
+// The modes of a system as Turner defines them: its waits are steady, rise, or jobs get no response.
 const (
 	flat = 1 + iota
 	rising
@@ -29,17 +29,17 @@ const (
 
 const (
 	parts = 40
-	// A part fails if this share of its jobs got no response, and rises if its jobs wait this many times as long as in the
-	// best twentieth of the parts.
+	// A part is failing if at least failingShare of its jobs got no response. It is rising if its mean wait is more than
+	// risingTimes that of the best twentieth of the parts.
 	failingShare, risingTimes = 0.1, 1.5
 )
 
-// Add adds a job. first or last is negative if it did not come.
+// Add adds a job. first or last is negative if that byte was not received.
 func (j *Jobs) Add(at, first, last, whole float64) {
 	j.At, j.First, j.Last, j.Whole = append(j.At, at), append(j.First, first), append(j.Last, last), append(j.Whole, whole)
 }
 
-// Sort puts the jobs into the order of their arrival, and keeps the first ones.
+// Sort sorts the jobs by arrival and keeps the first MaxJobs.
 func (j *Jobs) Sort() {
 	order := make([]int, len(j.At))
 	for i := range order {

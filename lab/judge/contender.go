@@ -71,11 +71,11 @@ func (b *base) atEdge(c Contender) bool {
 	return c.Limit > 0 && (c == b.grid[0] || c == b.grid[len(b.grid)-1])
 }
 
-// tuning is how many seeds tune.
+// tuning is the number of seeds for choosing a contender.
 const tuning = 3
 
-// tune finds the contender whose low jobs wait least, over the seeds that tune. After each seed, the better half goes on to
-// the next. wait is its mean of all waits with a seed; sum is that of all seeds.
+// tune returns the contender whose low jobs wait least. After each of the seeds, the better half of the contenders is kept
+// for the next. wait returns a contender's mean wait with a seed; sum is the sum over all seeds.
 func (b *base) tune(wait func(c Contender, seed int) (float64, error)) (chosen Contender, sum float64, err error) {
 	type candidate struct {
 		Contender
@@ -104,8 +104,8 @@ func (b *base) tune(wait func(c Contender, seed int) (float64, error)) (chosen C
 // Outcome is the result of one run, or the mean of several.
 type Outcome [figures]float64
 
-// The figures of an Outcome, in seconds: waits until jobs start; all waits, those between their joblets included; and the
-// mean duration of low jobs. Fetches and jobs without a result are per 1,000 jobs.
+// The figures of an Outcome, in seconds: waits until jobs start; all waits, including those between joblets; and the
+// mean duration of low jobs. Fetches and jobs without a result are counted per 1,000 jobs.
 const (
 	Low = iota
 	LowP99

@@ -1,5 +1,5 @@
-// Package loopback finds addresses for tests: a program that others must know before it
-// starts must know where to listen.
+// Package loopback reserves addresses for tests that must know a program's address before
+// the program starts.
 package loopback
 
 import (
@@ -7,10 +7,10 @@ import (
 	"net"
 )
 
-// Reserve returns an address of this machine that refuses connections until somebody listens
-// there by that very address with SO_REUSEADDR, as servers do. For about a minute the system
-// gives its port to nobody who asks for any: the side of a connection that closed first is in
-// the state TIME_WAIT. A port that was merely free a moment ago may be given to two who ask.
+// Reserve returns an address on 127.0.0.1 that refuses connections until a process listens on
+// it with SO_REUSEADDR, as servers do. For about a minute, the system does not choose its port
+// for a socket without a port, because a connection of the port is in the state TIME_WAIT.
+// Without such a connection, two processes could get the same free port.
 func Reserve() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The marks around the part of a document that is made from the code.
+// The marks around the generated part of a document.
 const (
 	begin = "<!-- begin: made from the code -->\n"
 	end   = "<!-- end -->\n"
 )
 
-// Hold compares the part of a document between its marks with a text, or puts the text
-// there if update is set. The failure names the command that does that.
-func Hold(t *testing.T, document, text, command string, update bool) {
+// Compare compares the part of a document between its marks with a text, or replaces the part
+// if update is set. The failure names the command that updates the document.
+func Compare(t *testing.T, document, text, command string, update bool) {
 	t.Helper()
 	is, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -37,21 +37,21 @@ func Hold(t *testing.T, document, text, command string, update bool) {
 		require.NoError(t, os.WriteFile(document, []byte(want), 0o600))
 		return
 	}
-	assert.Equal(t, want, string(is), command+" -update writes it anew")
+	assert.Equal(t, want, string(is), command+" -update updates it")
 }
 
-// Comments are those of the module's structs, out of their sources.
+// Comments are the comments of the module's structs, from the sources.
 type Comments struct {
 	t    *testing.T
 	read map[string]map[string]string // by type and field; of the types themselves, by type and ""
 }
 
-// NewComments returns comments for a test in a folder two levels below the module's.
+// NewComments returns comments for a test whose folder is two levels below the module's.
 func NewComments(t *testing.T) *Comments {
 	return &Comments{t: t, read: map[string]map[string]string{}}
 }
 
-// Of is the comment of a type's field, or for "" that of the type, in one line.
+// Of returns the comment of a type's field as one line, or that of the type if field is "".
 func (c *Comments) Of(typ reflect.Type, field string) string {
 	of := c.read[typ.String()]
 	if of == nil {

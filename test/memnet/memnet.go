@@ -1,5 +1,5 @@
-// Package memnet is a network of pipes in memory, for tests in a bubble of fake
-// time: that time does not pass while a goroutine waits for a socket.
+// Package memnet is a network of pipes in memory, for tests with testing/synctest: its
+// fake time does not advance while a goroutine waits for a real socket.
 package memnet
 
 import (
@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// Network connects those who dial with those who listen. The zero value is empty
-// and ready.
+// Network connects dialers with listeners. The zero value is an empty network.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
 }
 
-// Listen returns a listener of that address. It takes the place of one before.
+// Listen returns a listener for the address. It replaces an earlier listener.
 func (n *Network) Listen(address string) net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,7 +27,7 @@ func (n *Network) Listen(address string) net.Listener {
 	return l
 }
 
-// Dial connects to a listener. An address that nobody listens on never answers.
+// Dial connects to a listener. Without a listener it blocks until ctx is done.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	l := n.listeners[address]

@@ -1,5 +1,5 @@
-// Package wirecases is requests and answers that others test their HTTP/1.1 parsers with, for
-// tests of ours. What is made of each stands beside it.
+// Package wirecases holds the requests and responses with which other projects test their HTTP/1.1
+// parsers. Beside each is the result that pilotfish must give.
 package wirecases
 
 import (
@@ -12,24 +12,24 @@ import (
 //go:embed requests.txt
 var requests string
 
-//go:embed answers.txt
-var answers string
+//go:embed responses.txt
+var responses string
 
-// Case is what one side sends on a connection before it ends its own direction.
+// Case is the bytes that one side sends on a connection before it closes its sending side.
 type Case struct {
 	Text string // as in the file
 	Sent string
-	Ends bool   // the submitter leaves after it
-	Want string // what both sides get through pilotfish
+	Ends bool   // the submitter closes the connection after it
+	Want string // what both sides receive from pilotfish
 }
 
-// Requests are what submitters send, Answers what upstreams do.
+// Requests returns the cases of submitters.
 func Requests() []Case { return parse(requests) }
 
-// Answers are what upstreams send.
-func Answers() []Case { return parse(answers) }
+// Responses returns the cases of upstreams.
+func Responses() []Case { return parse(responses) }
 
-// short are the abbreviations of the files.
+// short expands the abbreviations in the files.
 var short = strings.NewReplacer("|", `\r\n`, "@", `Host: localhost\r\n`)
 
 func parse(file string) (all []Case) {

@@ -1,6 +1,6 @@
-// Package importer is what somebody else may build upon pilotfish's packages: a
-// client that chooses the upstream by itself, without a sidecar. It is a module
-// of its own, so that it sees of pilotfish what other people see.
+// Package importer is an example of a program that imports pilotfish's packages: a
+// client that chooses the upstream itself, without a sidecar. It is a separate
+// module, so it can import only what other modules can.
 package importer
 
 import (
@@ -35,9 +35,8 @@ func New(policy selection.Policy, rng *rand.Rand, upstreams ...string) *Client {
 	}
 }
 
-// Post posts a job for a project. It goes to another upstream after a failure,
-// until none is left.
-func (c *Client) Post(project uint64, job string) (answer string, err error) {
+// Post posts a job for a project. After a failure it tries the other upstreams.
+func (c *Client) Post(project uint64, job string) (result string, err error) {
 	left := slices.Clone(c.upstream)
 	for len(left) > 0 {
 		at := c.claim(project, left)
@@ -79,7 +78,7 @@ func (c *Client) try(upstream, job string) (string, error) {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answered %s", upstream, res.Status)
+		err = fmt.Errorf("%s responded with %s", upstream, res.Status)
 	}
 	return string(text), err
 }

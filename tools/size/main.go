@@ -1,9 +1,9 @@
-// Size prints how large the project is: lines by room, words of documents, keys, metric
-// families, direct requirements, and arrows between files that point upward.
+// Size prints how large the project is: lines of each part, words of documents, configuration
+// keys, metric families, direct requirements, and upward arrows between files.
 //
-// An arrow leads from a file to another of its package that declares what it uses. The files
-// of a package are put into the order in which the fewest arrows point upward: those are
-// the arrows of circles. A package without any can be read from top to bottom.
+// An arrow leads from a file to another file of its package that declares a name it uses. The
+// files of a package are sorted so that the fewest arrows point upward; the remaining ones are
+// due to cycles. A package without upward arrows can be read from top to bottom.
 package main
 
 import (
@@ -29,11 +29,11 @@ func main() {
 	}
 }
 
-// room is a part of the project, by the beginning of its files' paths.
-type room struct {
+// part is a part of the project, by prefixes of its files' paths.
+type part struct {
 	name   string
 	within []string
-	but    []string
+	except []string
 }
 
 func run() error {
@@ -42,7 +42,7 @@ func run() error {
 		return fmt.Errorf("git ls-files: %w", err)
 	}
 	files := strings.Fields(string(listed))
-	for _, r := range []room{
+	for _, r := range []part{
 		{"product", []string{"internal/", "cmd/pilotfish/"}, []string{"internal/ruleserver/"}},
 		{"pkg", []string{"pkg/"}, nil},
 		{"reference server", []string{"internal/ruleserver/", "cmd/ruleserver/"}, nil},
@@ -52,7 +52,7 @@ func run() error {
 	} {
 		code, tests := 0, 0
 		for _, f := range files {
-			if !strings.HasSuffix(f, ".go") || !begins(f, r.within) || begins(f, r.but) {
+			if !strings.HasSuffix(f, ".go") || !begins(f, r.within) || begins(f, r.except) {
 				continue
 			}
 			n, err := count(f, "\n")
@@ -88,7 +88,7 @@ func run() error {
 	}
 	fmt.Printf("%-28s %6d\n%-28s %6d\n", "words of documents", words, "metric families", len(families))
 	for _, m := range []struct{ name, file, pattern string }{
-		// A section is no key: its members are.
+		// A section is not counted as a key, only its members.
 		{"configuration keys", "docs/configuration.md", "(?m)^\\| `[a-z_.0-9]+` \\| (?:[^s]|size)"},
 		{"direct requirements", "go.mod", `(?m)^\t\S+ v\S+$`},
 	} {
@@ -117,12 +117,12 @@ func count(file, what string) (int, error) {
 	return bytes.Count(text, []byte(what)), err
 }
 
-// none imports nothing: what a package declares itself is enough here.
+// none is an importer that fails: only names of the package itself matter here.
 type none struct{}
 
 func (none) Import(string) (*types.Package, error) { return nil, os.ErrNotExist }
 
-// upward is how many arrows between the files of a folder point upward in their best order.
+// upward returns the number of upward arrows between the files of a folder in their best order.
 func upward(folder string) (int, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -153,7 +153,7 @@ func upward(folder string) (int, error) {
 	return fewest(arrows), nil
 }
 
-// fewest orders files by moving one at a time to its best place, until nothing improves.
+// fewest sorts files by moving one at a time to its best place, until nothing improves.
 func fewest(arrows map[[2]string]bool) int {
 	var order []string
 	for a := range arrows {

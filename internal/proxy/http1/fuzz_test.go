@@ -31,7 +31,7 @@ func FuzzHeads(f *testing.F) {
 		f.Add("POST /a HTTP/1.1\r\nHost: localhost\r\n" + line + "\r\n\r\nabc")
 		f.Add("HTTP/1.1 200 OK\r\n" + line + "\r\n\r\nabc")
 	}
-	for _, c := range append(wirecases.Requests(), wirecases.Answers()...) {
+	for _, c := range append(wirecases.Requests(), wirecases.Responses()...) {
 		f.Add(c.Sent)
 	}
 	f.Fuzz(func(t *testing.T, sent string) {

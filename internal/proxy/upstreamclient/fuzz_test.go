@@ -191,7 +191,7 @@ func FuzzAnswersAsTheTransport(f *testing.F) {
 		"HTTP/1.1 200 OK\r\nTransferQEncoding: chunked\r\nTrailer: X-Sum\r\n\r\n",
 		"",
 	}
-	for _, c := range wirecases.Answers() {
+	for _, c := range wirecases.Responses() {
 		seeds = append(seeds, c.Sent)
 	}
 	for _, answer := range seeds {

@@ -1,6 +1,6 @@
-// Package example holds the thesis's example: job.json is its listing 1, a job
-// of high priority for project 12345. feeds has that project's data, its table
-// 1, and answer.csv is what the job makes of it, its table 2.
+// Package example holds the thesis's example: job.json is listing 1, a job of high
+// priority for project 12345; feeds has that project's data, table 1; answer.csv is
+// the job's result, table 2.
 package example
 
 import (
@@ -11,7 +11,7 @@ import (
 //go:embed job.json feeds
 var files embed.FS
 
-// Job is the text of job.json.
+// Job returns the text of job.json.
 func Job() string {
 	text, err := files.ReadFile("job.json")
 	if err != nil {
@@ -20,7 +20,7 @@ func Job() string {
 	return string(text)
 }
 
-// Feeds is the folder feeds.
+// Feeds returns the folder feeds.
 func Feeds() fs.FS {
 	folder, err := fs.Sub(files, "feeds")
 	if err != nil {
@@ -29,7 +29,7 @@ func Feeds() fs.FS {
 	return folder
 }
 
-// AnyFeeds has a feed for every project: that of project 12345.
+// AnyFeeds returns a folder in which every project has the feed of project 12345.
 func AnyFeeds() fs.FS { return anyFeeds{} }
 
 type anyFeeds struct{}

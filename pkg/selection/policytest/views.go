@@ -20,7 +20,7 @@ func Case(rng *rand.Rand) (selection.Job, []selection.View) {
 		n = 50
 	}
 	views := Views(rng, n)
-	if rng.IntN(4) == 0 { // twins: they differ in nothing but their ID
+	if rng.IntN(4) == 0 { // equal upstreams: only their IDs differ
 		for i := range views {
 			id := views[i].ID
 			views[i] = views[0]
@@ -42,9 +42,8 @@ func Job(rng *rand.Rand) selection.Job {
 	}
 }
 
-// Views makes n views whose fields are drawn from few numbers, so that ties are
-// frequent. Zeros, large numbers and, where they are allowed, infinities are
-// among them.
+// Views makes n views whose fields are drawn from few numbers, including zeros and
+// large numbers, so that ties are frequent.
 func Views(rng *rand.Rand, n int) []selection.View {
 	views := make([]selection.View, n)
 	sameWeight := rng.IntN(2) == 0
@@ -83,7 +82,7 @@ func Idle(n int) []selection.View {
 	return views
 }
 
-// Busy makes n upstreams as they are on a good day: alike, loaded, with the
+// Busy makes n upstreams in normal operation: with similar load, and with the
 // project cached at up to two of them.
 func Busy(rng *rand.Rand, n int) []selection.View {
 	views := make([]selection.View, n)
@@ -103,8 +102,8 @@ func Busy(rng *rand.Rand, n int) []selection.View {
 	return views
 }
 
-// extreme makes a job and up to five views whose numbers are the smallest and
-// the largest that there are.
+// extreme makes a job and up to five views with the smallest and the largest
+// numbers of a float64.
 func extreme(rng *rand.Rand) (selection.Job, []selection.View) {
 	x := func() float64 { return oneOf(rng, 0, math.SmallestNonzeroFloat64, 1, math.MaxFloat64, 1e300) }
 	views := make([]selection.View, 1+rng.IntN(5))
