@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -33,8 +34,9 @@ type history struct {
 	seen  map[[2]state]bool
 }
 
-// observe notes the transitions that one call has made, and tests the invariant of each state.
+// observe notes the transitions that one call has made, and tests the invariant of each state and the counts of all jobs.
 func (h *history) observe() {
+	waits, moves, inFlight := 0, 0, map[uint64]int{}
 	for j, was := range h.jobs {
 		if j.state != was {
 			change := [2]state{was, j.state}
@@ -48,7 +50,34 @@ func (h *history) observe() {
 		require.Equal(h.t, j.state == waiting, j.wait.place != nil)
 		require.Equal(h.t, j.state == moving, j.to != nil)
 		require.True(h.t, !holds || j.state == claimed || j.state == moving)
+		switch j.state {
+		case waiting:
+			waits++
+		case moving:
+			moves++
+			inFlight[j.Project]++
+		case claimed:
+			inFlight[j.Project]++
+		}
 	}
+	backlog := 0
+	for project := range h.queue.backlogs {
+		backlog += h.queue.backlogs.of(project)
+	}
+	require.Equal(h.t, []int{waits, waits}, []int{h.Waiting(), backlog})
+	require.Equal(h.t, len(h.held)+moves, h.Pool().InFlight())
+	for project := uint64(1); h.projects.Limit >= 1 && project < 4; project++ {
+		require.LessOrEqual(h.t, float64(inFlight[project]), h.projects.Limit)
+	}
+}
+
+// serve lets waiting jobs claim upstreams.
+func (h *history) serve() {
+	for _, g := range h.Serve(h.now) {
+		require.True(h.t, h.jobs[g.Job] == waiting || errors.Is(g.Err, ErrDisplaced), "a grant for a job that does not wait")
+		h.take(g.Job, g)
+	}
+	h.observe()
 }
 
 func (h *history) take(j *Job, g Grant) {
@@ -80,6 +109,7 @@ func (h *history) end(j *Job) {
 		Outcome:    []pool.Outcome{pool.Refused, pool.NoAnswer, pool.NotStarted, pool.Gone, pool.Moved}[h.rng.IntN(5)],
 		Progress:   Progress(h.rng.IntN(3)),
 		Repeatable: h.rng.IntN(8) > 0,
+		Stale:      h.rng.IntN(4) == 0,
 	}
 	a.Done(h.now, f.Outcome)
 	next := h.Failed(h.now, j, f)
@@ -100,13 +130,14 @@ func (h *history) release(j *Job) {
 	}
 }
 
-// Random histories make only the transitions that are drawn, all of them, and keep the invariant of each state.
-func TestTransitions(t *testing.T) {
+// Random histories make only the transitions that are drawn, all of them, and keep the invariant of each state. No job is lost
+// or counted twice (invariant 1).
+func TestRandomHistories(t *testing.T) {
 	seen := map[[2]state]bool{}
 	for seed := range uint64(16) {
 		h := &history{
 			fixture: newFixture(t, 4, func(c *Config) {
-				c.Queue.Jobs, c.Projects.Limit, c.Projects.PerMinute = 6, float64(2*(seed%3)), 60*int(seed%2)
+				c.Queue.Jobs, c.Projects.Limit, c.Projects.PerMinute = 6, []float64{0, 1, 2, 0.5}[seed%4], 60*int(seed%3)
 			}),
 			rng: rand.New(rand.NewPCG(seed, 3)), now: start,
 			held: map[*Job]*pool.Assignment{}, jobs: map[*Job]state{}, seen: seen,
@@ -126,10 +157,7 @@ func TestTransitions(t *testing.T) {
 				i := h.rng.IntN(4)
 				h.Pool().Report(h.now, address(i), pool.Report{At: h.now, Stalled: [2]float64{float64(h.rng.IntN(3)) * 90, 0}, CoresBusy: -1, Completed: -1, Wait: 1})
 			}
-			for _, g := range h.Serve(h.now) {
-				h.take(g.Job, g)
-			}
-			h.observe()
+			h.serve()
 			for _, j := range h.Reconsider(h.now) {
 				h.observe()
 				h.end(j)
