@@ -62,13 +62,13 @@ func over(
 	return b
 }
 
-// claim begins a job that comes now and claims for it.
+// claim begins a job that arrives now and claims an upstream for it.
 func claim(ctx context.Context, b *balancer.Balancer, r dispatch.Request) (*balancer.Lease, error) {
 	r.Arrived = time.Now()
 	return b.Claim(ctx, r.Arrived, b.Begin(r))
 }
 
-// withdrawal is a job that hears here that it should go elsewhere.
+// withdrawal is the Withdraw of a job that is notified when it is moved.
 type withdrawal chan struct{}
 
 func (w withdrawal) Withdraw() bool {
@@ -141,8 +141,8 @@ func TestEndsOfAWait(t *testing.T) {
 	})
 }
 
-// Many goroutines claim, abandon and end while upstreams come, go and report:
-// at rest nothing is in flight and nobody waits (invariants 1 to 3).
+// Many goroutines claim, abandon and end while upstreams join, leave and report. At the
+// end no job is in flight and no job waits (invariants 1 to 3).
 func TestConservationUnderConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 4, bounded(20), balancer.Hooks{}, 5)
@@ -222,7 +222,7 @@ func TestConservationUnderConcurrency(t *testing.T) {
 	})
 }
 
-// An upstream that owes answers for longer than is usual is asked for a report.
+// An upstream whose responses are overdue is polled at once.
 func TestOverdueResponsesCauseAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
@@ -242,7 +242,7 @@ func TestOverdueResponsesCauseAPoll(t *testing.T) {
 	})
 }
 
-// What panics below the mutex leaves it to others.
+// A panic under the mutex releases it.
 func TestPanicReleasesTheMutex(t *testing.T) {
 	b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 	load(b, 0, 1000)
@@ -301,7 +301,7 @@ func TestStatesOfManyUpstreams(t *testing.T) {
 	}
 }
 
-// What is asked of many projects is the same as what is asked of each.
+// Holders returns the same for many projects as for each one.
 func TestHoldersOfManyProjects(t *testing.T) {
 	b := newBalancer(t, 3, dispatch.DefaultQueue(), balancer.Hooks{})
 	var projects []uint64

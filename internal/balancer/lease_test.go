@@ -89,7 +89,7 @@ func TestOpenJobsAndProjects(t *testing.T) {
 	})
 }
 
-// The clock is read before the wait for the mutex. Who reads it first may come last.
+// The clock is read before the mutex is locked, so events can get the mutex in another order than their times.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
@@ -128,7 +128,7 @@ func TestWithdrawalAfterTheResponseStarted(t *testing.T) {
 	})
 }
 
-// A job that waited may be granted a place, and moved to another, just as its submitter leaves. Both are free again.
+// A queued job can get an upstream and be moved to another just as its submitter disconnects. Both claims end.
 func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
 	for range 64 { // what a submitter's end and a grant that come together mean is drawn
 		synctest.Test(t, func(t *testing.T) {

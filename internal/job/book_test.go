@@ -202,7 +202,7 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 		_, err = b.Claim(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		b.Trailer(loaded) // nothing has begun
+		b.Trailer(loaded) // no response has started
 		b.Head(time.Now(), 200, nil)
 		time.Sleep(time.Second)
 		b.Trailer(loaded)
@@ -221,7 +221,7 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 	})
 }
 
-// A job that is not sent again because of the retry budget alone says so: a second may see three retries.
+// The record says when only the retry budget prevents a retry. The budget allows three retries a second.
 func TestRetriesBeyondTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newDesk(t, 2)
@@ -266,7 +266,7 @@ func TestClaimsThatFail(t *testing.T) {
 	}
 }
 
-// What is added to a header goes where it is asked for, and replaces nothing.
+// Headers are added to the given header and replace none.
 func TestHeaders(t *testing.T) {
 	x := newDesk(t, 1)
 	x.AskLoad = true

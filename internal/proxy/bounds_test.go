@@ -58,7 +58,7 @@ func TestLongHeadsCountInTheBudget(t *testing.T) {
 	}
 }
 
-// So does the head of its answer. Where there is no room for it, the job is not sent again.
+// The head of a response counts, too. If there is no memory for it, the job is not retried.
 func TestLongHeadsOfAnswersCountInTheBudget(t *testing.T) {
 	var c *sidecar
 	lines := strings.Repeat("a:\r\n", 900)

@@ -12,7 +12,7 @@ import (
 
 // Where no upstream accepts a connection, a job tries them all again and again until its time in a queue is over.
 func TestConnectTimeoutIsDoubled(t *testing.T) {
-	bubble(t, func(t *testing.T, m *memory) { // addresses without a listener never answer
+	bubble(t, func(t *testing.T, m *memory) { // a dial to an address without a listener times out
 		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4"}, wait: 30 * time.Second})
 		status, _, h, _ := m.submit(t, "{}")
 		assert.Equal(t, 503, status)

@@ -117,7 +117,7 @@ func TestASlowFrame(t *testing.T) {
 	}
 }
 
-// frames begins a request over HTTP/2 with these pseudo-headers as they are; ends: it has no body.
+// frames starts an HTTP/2 request with exactly these pseudo-headers. It has no body if ends is true.
 func frames(t *testing.T, conn net.Conn, ends bool, pseudo ...[2]string) *http2.Framer {
 	_, err := io.WriteString(conn, http2.ClientPreface)
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func TestAnErrorReachesAnHTTP2SubmitterThatIsStillSending(t *testing.T) {
 	assert.Equal(t, "413", status)
 }
 
-// A submitter that works for minutes between two reads answers no PING meanwhile. Its job goes on, as over HTTP/1.1.
+// A submitter that computes for minutes between two reads does not answer PING in that time. Its job goes on, as over HTTP/1.1.
 func TestAnHTTP2SubmitterThatWorksBetweenTwoReads(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		up := m.upstream(t, "up:1", func(p *peer) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A job has one identifier, on which upstream and record agree: that of the request, or one of pilotfish's own.
-// A response has it where the upstream sent it, or where a key asks for it; a problem of pilotfish's own always has it.
+// A response has the ID if the upstream sent it or if stream.request_id is set. Error responses of pilotfish always have it.
 func TestEveryJobHasAnIdentifier(t *testing.T) {
 	var sent, answered string // X-Request-Id
 	up := serving(t, func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ import (
 
 const post = "POST / HTTP/1.1\r\nHost: localhost\r\n"
 
-// A submitter that sends everything before it reads gets the answer too.
+// A submitter that sends its whole body before it reads still gets the error response.
 func TestTooLargeBodiesAreRefusedReadably(t *testing.T) {
 	const limit = 1 << 20
 	up := answering(t, ok)

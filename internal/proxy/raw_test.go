@@ -52,11 +52,11 @@ func (c patient) Read(p []byte) (int, error) {
 }
 
 func (c patient) Write(p []byte) (int, error) {
-	_ = c.SetWriteDeadline(time.Now().Add(patience)) // likewise
+	_ = c.SetWriteDeadline(time.Now().Add(patience)) // as above
 	return c.Conn.Write(p)
 }
 
-// say writes as it stands. The other side may close at any time.
+// say writes a text. It ignores errors, because the sidecar can close the connection at any time.
 func (s *submitter) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Conn, format, args...)
 }
@@ -66,7 +66,7 @@ func (s *submitter) job(body string) {
 	s.say("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// response reads an answer's head. The body ends with the connection, if not before.
+// response reads the head of a response. The body ends at the latest with the connection.
 func (s *submitter) response() (head reply, body io.Reader) {
 	s.t.Helper()
 	res, err := http.ReadResponse(s.in, nil)
@@ -75,7 +75,7 @@ func (s *submitter) response() (head reply, body io.Reader) {
 	return reply{res.StatusCode, res.Header}, res.Body
 }
 
-// status reads an answer and returns its status; 0 when the connection just ended.
+// status reads a response and returns its status, or 0 if the connection ends before it.
 func (s *submitter) status() int {
 	res, err := http.ReadResponse(s.in, nil)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// A pooled connection that ends without a byte of an answer does not speak
-// against the upstream, but the job may.
+// A pooled connection that ends before the first byte of a response is no failure of the
+// upstream, unless the job may be the cause.
 func TestADeadConnectionIsReplaced(t *testing.T) {
 	unread := func(p *peer) { time.Sleep(time.Minute) } // closes while the job is being written
 	read := func(p *peer) { p.request() }
@@ -94,7 +94,7 @@ func TestADeadConnectionIsReplacedByANewOne(t *testing.T) {
 			jobs.Go(func() { m.submit(t, "{}") })
 		}
 		jobs.Wait()
-		synctest.Wait() // until both connections are pooled: nobody reads from them anymore
+		synctest.Wait() // until both connections are pooled
 		status, _, _, _ := m.submit(t, "{}")
 		assert.Equal(t, 200, status)
 		assert.Len(t, c.seen(3)[2].Attempts, 2)

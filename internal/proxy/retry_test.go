@@ -35,7 +35,7 @@ func TestRetryRules(t *testing.T) {
 		"busy-cut":    strings.TrimSuffix(busy, "y"),
 		"cut":         "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n0",
 		"dies":        "",
-		"begins":      "HTTP/1.1 102 Processing\r\n\r\n", // and dies
+		"begins":      "HTTP/1.1 102 Processing\r\n\r\n", // then the connection ends
 		"garbage":     "\x00\x01\x02\x03\r\n\r\n",
 		"switches":    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
 	}
@@ -53,7 +53,7 @@ func TestRetryRules(t *testing.T) {
 		{"begins ok", 200, "ok", []pool.Outcome{dead, answered}, intake.Answered},
 		{"dies dies ok", 502, "-", []pool.Outcome{dead, dead}, intake.NoAnswer},
 		{"resets refuses ok", 200, "ok", []pool.Outcome{dead, refused, answered}, intake.Answered},
-		{"garbage ok", 502, "-", []pool.Outcome{cut}, intake.NoAnswer}, // a byte of an answer came
+		{"garbage ok", 502, "-", []pool.Outcome{cut}, intake.NoAnswer}, // a byte of a response has arrived
 		{"switches ok", 502, "-", []pool.Outcome{cut}, intake.NoAnswer},
 		{"busy ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
 		{"undone ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
@@ -101,7 +101,7 @@ func TestRetryRules(t *testing.T) {
 			}
 			queue := dispatch.DefaultQueue()
 			if tc.upstreams == "refuses" {
-				queue.Wait = 1 // no time is left to try it again
+				queue.Wait = 1 // no time is left for a retry
 			}
 			c := startSidecar(t, setup{upstreams: ups, on: []int{500, 504}, queue: queue})
 			res, text := c.post(`{"project_id": 1}`)
@@ -187,7 +187,7 @@ func TestA408OnAPooledConnection(t *testing.T) {
 	assert.Len(t, c.seen(21)[20].Attempts, 2)
 }
 
-// A job that was lost while it was sent may have begun: it is sent to one other upstream.
+// A job whose connection ends while it is sent may have started, so it is sent to only one other upstream.
 func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
 	body, _ := jobOf(24 << 20) // more than sockets hold
 	cuts := func() string {

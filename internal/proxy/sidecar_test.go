@@ -203,13 +203,13 @@ func client(t testing.TB) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// reply is the head of an answer.
+// reply is the head of a response.
 type reply struct {
 	StatusCode int
 	Header     http.Header
 }
 
-// post submits a job and reads the whole answer.
+// post submits a job and reads the whole response.
 func (c *sidecar) post(body string) (reply, string) {
 	c.t.Helper()
 	return c.postAs("application/json", body, true)

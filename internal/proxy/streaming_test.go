@@ -59,7 +59,7 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 	}
 }
 
-// silent answers with a head and part of a body, and goes on after a silence.
+// silent sends the head and a part of the body, and the rest after a pause.
 func silent(d time.Duration) func(*peer) {
 	return func(p *peer) {
 		p.request()
@@ -102,8 +102,7 @@ func TestSilenceAmidAnAnswer(t *testing.T) {
 	}
 }
 
-// The submitter has its time to take a piece from when the piece has come, not from when the
-// answer began.
+// The write timeout of a piece starts when the piece arrives, not when the response starts.
 func TestSilenceInAPiece(t *testing.T) {
 	for name, framing := range map[string][2]string{
 		"length": {"Content-Length: 8\r\n\r\nhalf", "half"},

@@ -105,7 +105,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
 	w := newListener(t)
-	for _, budget := range []int64{0, 1} { // kept whole, or passed on as it comes
+	for _, budget := range []int64{0, 1} { // kept whole, or streamed
 		c := startSidecar(t, setup{upstreams: []string{w.address}, budget: budget})
 		body, _ := jobOf(1 << 20)
 		for i, sent := range []string{

@@ -42,7 +42,7 @@ func bubble(t *testing.T, test func(t *testing.T, m *memory)) {
 	synctest.Test(t, func(t *testing.T) { test(t, new(memory)) })
 }
 
-// submit posts a job in a bubble and reads as much of the answer as comes.
+// submit posts a job in a bubble and reads the response up to its end or an error.
 func (m *memory) submit(t *testing.T, body string) (status int, text string, h http.Header, err error) {
 	t.Helper()
 	res, err := m.client(t).Post("http://127.0.0.1:8080/v1/jobs", "application/json", strings.NewReader(body))
@@ -168,7 +168,7 @@ func TestAJobWaitsTwice(t *testing.T) {
 	})
 }
 
-// A job that an upstream may have begun is not told to come again, when no other is eligible.
+// If no upstream is eligible, the submitter of a job that may have started gets no Retry-After.
 func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		threshold, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
@@ -274,7 +274,7 @@ func TestSlowSubmitters(t *testing.T) {
 	}
 }
 
-// A submitter that does not read interim answers keeps its job no longer than the job's time.
+// A submitter that does not read 1xx responses does not extend its job's deadline.
 func TestInterimAnswersThatNobodyReads(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		up := m.upstream(t, "up:1", func(p *peer) {

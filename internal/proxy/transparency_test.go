@@ -103,7 +103,7 @@ func TestBodilessAnswers(t *testing.T) {
 			up := answering(t, tc.answer)
 			c := startSidecar(t, setup{upstreams: []string{up.address}})
 			s := c.connect()
-			for range 2 { // on one connection: nothing of a body may be left on it
+			for range 2 { // on one connection: no byte of a body may be left on it
 				s.say("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				res, err := http.ReadResponse(s.in, &http.Request{Method: "HEAD"})
 				require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestBodilessAnswers(t *testing.T) {
 	}
 }
 
-// They pass with an answer, and with a refusal that is passed on in the end.
+// Trailers are forwarded with a response, and with a kept response that is forwarded after the attempts.
 func TestTrailers(t *testing.T) {
 	var got *received
 	const chunks = "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n"

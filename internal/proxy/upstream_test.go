@@ -39,7 +39,7 @@ type peer struct {
 	n  int64 // which connection, from 1
 }
 
-// received is a request as it came.
+// received is a received request.
 type received struct {
 	*http.Request
 	head string // as it came
@@ -77,7 +77,7 @@ func scriptedOn(t testing.TB, l net.Listener, script func(*peer)) *upstream {
 	return u
 }
 
-// request reads the next request whole; nil when none comes.
+// request reads the next request with its body, or returns nil if the connection ends.
 func (p *peer) request() *received {
 	head, err := p.head()
 	if err != nil {
@@ -149,7 +149,7 @@ func serving(t testing.TB, h http.HandlerFunc) string {
 	return s.Listener.Addr().String()
 }
 
-// echo answers with the body it got.
+// echo responds with the body of the request.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Over HTTP/1.1, both heads pass with their reason phrase, and with the order and the spelling of their fields.
-// Only fields that concern one connection are left out: they begin with "drop" here.
+// Only hop-by-hop fields are dropped.
 func TestHeadsPassAsTheyWereReceived(t *testing.T) {
 	const id = "x-request-ID: 7\r\n"
 	long := "x-long: " + strings.Repeat("y", 6000) + "\r\n"

@@ -73,7 +73,7 @@ func settle(t *testing.T, file string, cases []wirecases.Case, made func(wirecas
 	}
 }
 
-// listener is an upstream that says in words what it got.
+// listener is an upstream that describes the requests that it receives.
 type listener struct {
 	*upstream
 	mu       sync.Mutex
@@ -125,7 +125,7 @@ func (l *listener) through(t testing.TB, address string, w wirecases.Case) strin
 	return strings.TrimSpace(statuses + strings.Join(l.got, ", "))
 }
 
-// fields are the headers, but for those that every message has.
+// fields describes the headers, except those that every message has.
 func fields(h http.Header) (text string) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		switch name {
@@ -144,7 +144,7 @@ func trailers(h http.Header) (text string) {
 	return text
 }
 
-// answeringOnce is an upstream that answers each job as was said last, and closes.
+// answeringOnce is an upstream that sends the response set last for each job, and closes the connection.
 func answeringOnce(t testing.TB) (address string, answer func(string)) {
 	var mu sync.Mutex
 	var text string
@@ -162,7 +162,7 @@ func answeringOnce(t testing.TB) (address string, answer func(string)) {
 	}
 }
 
-// submitted submits a job and says what came back, and the same without headers.
+// submitted submits a job and describes the response, with and without headers.
 func submitted(t testing.TB, address string) (said, message string) {
 	s := connectTo(t, address)
 	defer s.Close()
@@ -180,7 +180,7 @@ func submitted(t testing.TB, address string) (said, message string) {
 	}
 }
 
-// passed says what came of an answer, and the same without headers.
+// passed describes a response, with and without headers.
 func passed(res *http.Response) (said, message string) {
 	body, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// message notes what it is told.
+// message records the calls of Sent.
 type message struct {
 	bytes []byte
 	times int // that Sent was called
@@ -26,7 +26,7 @@ func (m *message) Sent(n int, err error) {
 	m.times, m.n, m.err, m.bytes = m.times+1, n, err, m.bytes[:0]
 }
 
-// answering reads that many bytes at the far end, says what it read, and answers with as much.
+// answering reads n bytes at the far end, reports them, and responds with the same number of bytes.
 func answering(there net.Conn, size int, answer string) <-chan string {
 	came := make(chan string, 1)
 	go func() {
@@ -38,7 +38,7 @@ func answering(there net.Conn, size int, answer string) <-chan string {
 	return came
 }
 
-// A message of any size is written whole, and the wait ends with the first byte of the answer.
+// A message of any size is written completely, and the wait ends with the first byte of the response.
 func TestAsk(t *testing.T) {
 	pipe := func(*testing.T) (*Conn, net.Conn) {
 		near, far := net.Pipe()
@@ -63,13 +63,13 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// On a reused connection on which something has come, or that has ended, nothing is written.
-// On a new one what has come is the answer.
+// Nothing is written to a reused connection that has data to read or has ended.
+// On a new connection, early data is the response.
 func TestAskLooksFirst(t *testing.T) {
 	here, there := pair(t)
 	_, err := there.Write([]byte("early"))
 	require.NoError(t, err)
-	require.Eventually(t, func() (there bool) { // it has come, and nobody has read it
+	require.Eventually(t, func() (there bool) { // the data has arrived and is unread
 		assert.NoError(t, here.raw.Control(func(fd uintptr) {
 			n, _ := peek(fd)
 			there = n > 0
@@ -88,19 +88,19 @@ func TestAskLooksFirst(t *testing.T) {
 
 	here, there = pair(t)
 	require.NoError(t, there.Close())
-	require.Error(t, here.Await()) // the end has come
+	require.Error(t, here.Await()) // the connection has ended
 	here.Failed = nil
 	here.Release()
 	require.ErrorIs(t, here.Ask([]byte("x"), &message{}, true), ErrStale)
 }
 
-// A message that cannot be sent says so, once, and the wait ends.
+// If a message cannot be sent, the error is reported once, and the wait ends.
 func TestAskThatFails(t *testing.T) {
 	reset := func(t *testing.T) *Conn {
 		here, there := pair(t)
 		require.NoError(t, there.(*net.TCPConn).SetLinger(0))
 		require.NoError(t, there.Close())
-		_, _ = here.Conn.Read(make([]byte, 1)) // the reset has come
+		_, _ = here.Conn.Read(make([]byte, 1)) // the reset has arrived
 		return here
 	}
 	m := &message{bytes: []byte("x")}

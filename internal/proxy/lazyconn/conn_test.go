@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What comes is read when it has come; the end, and a reset, are told once all was read.
+// Data is read when it has arrived. The end of the connection or a reset is reported after all data was read.
 func TestReadsThatWait(t *testing.T) {
 	here, there := pair(t)
 	assert.False(t, here.More(), "nothing has come")

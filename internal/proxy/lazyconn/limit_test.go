@@ -50,7 +50,7 @@ func TestLimit(t *testing.T) {
 		assert.Equal(t, network == "tcp", isTCP)
 		assert.True(t, New(first, NewBuffers(16)).Lazy(), "it can wait without a buffer")
 		require.NoError(t, first.Close())
-		_ = first.Close() // leaves one place, not two
+		_ = first.Close() // frees one place, not two
 		<-accepted
 		require.NoError(t, limited.Close())
 		assert.ErrorIs(t, <-ended, net.ErrClosed, "also while it waits for a place")

@@ -20,7 +20,7 @@ import (
 
 const halfSent = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\na"
 
-// told is a connection that tells of deadlines for reading when they have been set.
+// told is a connection that reports read deadlines when they have been set.
 type told struct {
 	*net.TCPConn
 	of func(deadline time.Time)
@@ -32,8 +32,8 @@ func (c told) SetReadDeadline(at time.Time) error {
 	return err
 }
 
-// A request that comes to an idle connection just when a shutdown ends it, or when it has been
-// idle for too long, is served: its submitter cannot know that nobody has read it.
+// A request that arrives just when a shutdown or the idle timeout ends the connection is
+// served, because its submitter could not know whether it was processed.
 func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 	for name, idle := range map[string]time.Duration{"of the server": time.Hour, "of its time": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 	}
 }
 
-// Submitters that send requests of all kinds in a row, and leave when they like, get each answer
-// in its turn and whole; a shutdown among them waits for what was begun.
+// Submitters that pipeline requests of all kinds and disconnect at any time get complete responses in
+// order. A shutdown at the same time waits for the started requests.
 func TestPipelinesLeaversAndAShutdown(t *testing.T) {
 	var begun, ended atomic.Int64
 	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func TestPipelinesLeaversAndAShutdown(t *testing.T) {
 			for round := 0; ; round++ {
 				c, err := net.Dial("tcp", s.address)
 				if err != nil {
-					return // the shutdown has begun
+					return // the shutdown has started
 				}
 				pipeline(t, c, fmt.Sprintf("/%d.%d", submitter, round), &whole)
 			}
@@ -114,7 +114,7 @@ func TestPipelinesLeaversAndAShutdown(t *testing.T) {
 	all.Wait()
 }
 
-// pipeline sends some requests in a row and reads some of the answers.
+// pipeline sends several requests at once and reads some of the responses.
 func pipeline(t *testing.T, c net.Conn, name string, whole *atomic.Int64) {
 	defer c.Close()
 	assert.NoError(t, c.SetDeadline(time.Now().Add(patience)))
@@ -142,7 +142,7 @@ func pipeline(t *testing.T, c net.Conn, name string, whole *atomic.Int64) {
 		for rest := sent; rest != ""; {
 			n := min(len(rest), 1+rand.IntN(4000))
 			if _, err := io.WriteString(c, rest[:n]); err != nil {
-				return // it has left, or the server has, in a shutdown
+				return // the submitter has disconnected, or the server has shut down
 			}
 			rest = rest[n:]
 		}

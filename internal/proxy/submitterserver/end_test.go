@@ -18,10 +18,10 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// handedOn begins a request that is not served here.
+// handedOn is the head of a request that net/http parses.
 const handedOn = "POST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
 
-// Nothing of what was done with a connection that is handed on reaches what follows.
+// Deadlines and interruptions from before the hand-over have no effect on a handed connection.
 func TestAConnectionThatIsHandedOnIsLeftAlone(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)
@@ -30,7 +30,7 @@ func TestAConnectionThatIsHandedOnIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "200 ok", answer(t, in))
 	inner := s.one(t)
-	require.NoError(t, inner.SetWriteDeadline(time.Unix(1, 0))) // that of an answer, long ago
+	require.NoError(t, inner.SetWriteDeadline(time.Unix(1, 0))) // of an earlier response
 	_, err = io.WriteString(c, handedOn)
 	require.NoError(t, err)
 	soon(t, s.behind)
@@ -68,7 +68,7 @@ func TestLongHeadsCount(t *testing.T) {
 	require.Eventually(t, func() bool { return budget.Used() == 0 }, patience, time.Millisecond)
 }
 
-// What was read of a connection that is handed on is its own: the next one gets the buffer.
+// A handed connection has its own copy of the bytes that were read: the buffer is reused.
 func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,8 +95,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 	}
 }
 
-// Each piece of a chunk can be read when it arrives, also after a head that net/http has read. What follows on the connection
-// is served, too.
+// Each piece of a chunk can be read when it arrives, also after a head that net/http has parsed.
 func TestPiecesOfAChunk(t *testing.T) {
 	const chunked = "Host: localhost\r\nTransfer-Encoding: chunked\r\n"
 	for name, head := range map[string]string{
@@ -146,7 +145,8 @@ func TestPiecesOfAChunk(t *testing.T) {
 	}
 }
 
-// A request that net/http has read can be followed by others, which have arrived with it or come later.
+// After a request whose head net/http has parsed, further requests on the connection are served, whether they are pipelined or
+// sent later.
 func TestRequestsAfterOneThatIsHandedOn(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)
@@ -161,7 +161,7 @@ func TestRequestsAfterOneThatIsHandedOn(t *testing.T) {
 	}
 }
 
-// A connection whose body somebody still reads when its request has ended is not used again.
+// A connection is not used again if its body is still being read at the end of the request.
 func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 	reading := make(chan *body, 1)
 	var requests atomic.Int64

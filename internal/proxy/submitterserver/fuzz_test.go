@@ -15,16 +15,16 @@ import (
 	"example.org/pilotfish/test/wirecases"
 )
 
-// FuzzAgainstNetHTTP holds this server against net/http's: whatever is sent, both answer the same.
-// What is not plain is net/http's in both cases, so that the other direction is tested too: nothing
-// may get lost or doubled on the way to it.
+// FuzzAgainstNetHTTP compares this server with net/http's server: both must send the same responses to the same bytes.
+// net/http parses the heads that are not plain in both cases. That tests that no bytes get lost or doubled in the
+// hand-over.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	const host = "Host: localhost\r\n"
 	for _, path := range []string{"/", "/none", "/nothing", "/unmodified", "/chunked", "/pieces", "/trailers", "/badtrailers", "/declared", "/interim", "/short", "/long", "/zero", "/close", "/abort", "/panic", "/odd"} {
 		f.Add([]byte("GET " + path + " HTTP/1.1\r\n" + host + "\r\nGET / HTTP/1.1\r\n" + host + "\r\n"))
 		f.Add([]byte("POST " + path + " HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET / HTTP/1.1\r\n" + host + "\r\n"))
 	}
-	for n := range 6 { // what may begin a request, or be nothing at all
+	for n := range 6 { // starts of requests
 		f.Add([]byte("GET /"[:n]))
 		f.Add([]byte("GET / HTTP/1.1\r\n" + host + "\r\n" + "GET /"[:n]))
 		f.Add([]byte("POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET /"[:n]))

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds every wait of these tests; nothing is measured by it.
+// patience is the timeout of every wait of these tests.
 const patience = 20 * time.Second
 
 // served is a server behind a listener, with net/http's behind it.
@@ -33,7 +33,7 @@ type served struct {
 	active  atomic.Pointer[func()] // called when net/http has read a request, if set
 }
 
-// quiet is a log that nobody reads.
+// quiet is a log without output.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // serving serves h, with time-outs that are not met. wrap, if not nil, is put around each connection.
@@ -100,8 +100,8 @@ func dial(t testing.TB, address string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// behaviours is a handler that does what the path says, in the ways of the proxy: it reads the body
-// whole, declares what it writes, and sets a Content-Type or none.
+// behaviours is a handler whose behaviour depends on the path. Like the proxy, it reads the whole body, declares the
+// framing of its response, and controls the Content-Type.
 func behaviours(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -207,8 +207,8 @@ func headerText(h http.Header) string {
 	return b.String()
 }
 
-// exchange sends bytes, ends its side, and returns in words all that comes back, but for Connection:
-// net/http does not announce each end.
+// exchange sends bytes, half-closes the connection, and returns a description of all that is received. It
+// ignores Connection, because net/http does not always announce the end of a connection.
 func exchange(t testing.TB, address string, sent []byte) string {
 	c := dial(t, address)
 	defer c.Close()
@@ -229,7 +229,7 @@ func exchange(t testing.TB, address string, sent []byte) string {
 		delete(res.Header, "Date")
 		delete(res.Header, "Connection") // in HTTP/1.0, net/http announces some connections that it closes as kept
 		if res.StatusCode == http.StatusNotModified {
-			delete(res.Header, "Content-Length") // net/http leaves it out
+			delete(res.Header, "Content-Length") // net/http omits it
 		}
 		fmt.Fprintf(&b, "%d %s date=%d length=%d %s %q trailers: %s error: %v\n",
 			res.StatusCode, res.Status, date, res.ContentLength, headerText(res.Header), body, headerText(res.Trailer), err != nil)

@@ -21,7 +21,7 @@ func ok(w http.ResponseWriter, r *http.Request) {
 	say(w, "ok")
 }
 
-// ends reads the end of a connection, which comes without an answer.
+// ends requires that a connection ends without a response.
 func ends(t *testing.T, c net.Conn) {
 	t.Helper()
 	rest, err := io.ReadAll(c)
@@ -29,7 +29,7 @@ func ends(t *testing.T, c net.Conn) {
 	assert.Empty(t, rest)
 }
 
-// A connection without a request is closed after a while.
+// A connection is closed after its idle timeout.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	const short = 50 * time.Millisecond
 	s := servingAs(t, Config{Handler: http.HandlerFunc(ok), IdleTimeout: short, ErrorLog: quiet()}, nil)
@@ -44,7 +44,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	ends(t, c)
 }
 
-// The server behind shuts down when it has begun what was handed on: net/http drops a request that it reads meanwhile.
+// net/http's server is shut down only after it has begun to serve the handed connections: it drops requests that it
+// reads during its shutdown.
 func TestShutdownLosesNothingThatIsHandedOn(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	read, next := make(chan struct{}), make(chan struct{})

@@ -15,7 +15,7 @@ import (
 
 const get = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// answer reads an answer with a length.
+// answer reads a response with a Content-Length.
 func answer(t testing.TB, in *bufio.Reader) string {
 	t.Helper()
 	res, err := http.ReadResponse(in, nil)
@@ -118,7 +118,7 @@ func TestLongHeads(t *testing.T) {
 	assert.Empty(t, s.behind)
 }
 
-// A head that arrives in pieces is served here all the same.
+// A head that arrives in pieces is served here, too.
 func TestAHeadInPieces(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)

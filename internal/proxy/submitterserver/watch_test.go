@@ -14,7 +14,7 @@ import (
 
 const lasting = "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// watching is a server with one connection. Its handler answers at once, but for /wait.
+// watching is a server with one connection. Its handler responds at once, except to /wait.
 type watching struct {
 	net.Conn
 	t             *testing.T
@@ -52,14 +52,14 @@ func (s *served) one(t testing.TB) *conn {
 	return s.all()[0]
 }
 
-// says sends as it stands.
+// says sends a text.
 func (w *watching) says(text string) {
 	w.t.Helper()
 	_, err := io.WriteString(w, text)
 	require.NoError(w.t, err)
 }
 
-// quick has a request answered at once.
+// quick sends a request that gets its response at once.
 func (w *watching) quick() {
 	w.t.Helper()
 	w.says(get)
@@ -77,7 +77,7 @@ func (c *conn) isWatched() bool {
 	return c.locked(func() bool { return c.watch != nil })
 }
 
-// long has a request answered when its submitter is watched. Its watch ends with it.
+// long sends a request that gets its response when the watch has started. The watch ends with the request.
 func (w *watching) long() {
 	w.t.Helper()
 	w.says(lasting)
@@ -89,7 +89,7 @@ func (w *watching) long() {
 	assert.False(w.t, w.inner.isWatched())
 }
 
-// slow has a request answered whose body comes late. While it comes, nobody else watches.
+// slow sends a request with a late body. There is no watch while the body is read.
 func (w *watching) slow() {
 	w.t.Helper()
 	w.says(halfSent)
@@ -100,7 +100,7 @@ func (w *watching) slow() {
 	assert.Equal(w.t, "200 ok", answer(w.t, w.in))
 }
 
-// soon waits for what a channel tells.
+// soon receives from a channel, with a timeout.
 func soon(t *testing.T, told <-chan struct{}) {
 	t.Helper()
 	select {
@@ -110,7 +110,7 @@ func soon(t *testing.T, told <-chan struct{}) {
 	}
 }
 
-// A submitter that leaves is noticed, whatever came before on its connection.
+// A disconnect of the submitter is detected, whatever requests came before on its connection.
 func TestEveryRequestThatLastsIsWatched(t *testing.T) {
 	for name, before := range map[string]func(*watching){
 		"nothing":     func(*watching) {},

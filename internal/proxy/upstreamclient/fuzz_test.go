@@ -26,8 +26,8 @@ import (
 	"example.org/pilotfish/test/wirecases"
 )
 
-// tape is a connection that plays an answer back, once a request was written:
-// so many bytes at a time, and at last an end or a reset.
+// tape is a connection that plays a response back after a request was written, a fixed number of
+// bytes at a time, with an end or a reset.
 func tape(answer []byte, piece int, end error) net.Conn {
 	here, there := net.Pipe()
 	go func() {
@@ -60,10 +60,10 @@ func (e ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// outcome is what a submitter can see of an answer.
+// outcome is what a submitter can see of a response.
 type outcome struct {
 	interims        []string
-	failed          bool // no head came
+	failed          bool // no head was received
 	status          int
 	length          int64
 	coding          []string
@@ -72,7 +72,7 @@ type outcome struct {
 	cut             bool // the body did not end as it should
 }
 
-// socket is a connection on which an answer comes through the kernel.
+// socket is a connection on which a response comes through the kernel.
 func socket(t testing.TB, answer []byte, piece int) net.Conn {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func ofTransport(method string, play net.Conn) (o outcome) {
 	return o
 }
 
-// without100 leaves the interim answers out that are not passed on.
+// without100 removes the 1xx responses that are not forwarded.
 func without100(interims []string) (rest []string) {
 	for _, i := range interims {
 		if !strings.HasPrefix(i, "100 ") {
@@ -166,7 +166,7 @@ func without100(interims []string) (rest []string) {
 	return rest
 }
 
-// differs reports whether an answer is one of those that net/http is known to refuse, or to change.
+// differs reports whether net/http is known to reject or change a response.
 func differs(answer []byte, got, want outcome) bool {
 	bareLF := bytes.Contains(bytes.ReplaceAll(answer, []byte("\r\n"), nil), []byte("\n"))
 	lower := bytes.ToLower(answer)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds what would otherwise hang; nothing is measured by it.
+// patience is the timeout of every wait of these tests.
 const patience = 20 * time.Second
 
 // peer is one connection of an upstream under a test's control.
@@ -34,7 +34,7 @@ type peer struct {
 	n  int // which connection, from 1
 }
 
-// request reads a request whole; nil if none comes.
+// request reads a request with its body, or returns nil at the end of the connection.
 func (p *peer) request() (*http.Request, string) {
 	r, err := http.ReadRequest(p.in)
 	if err != nil {
@@ -51,7 +51,7 @@ func newReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
 
 func (p *peer) say(format string, args ...any) { _, _ = fmt.Fprintf(p.Conn, format, args...) }
 
-// gone waits until the client has closed.
+// gone waits until the client has closed the connection.
 func (p *peer) gone() { _, _ = io.Copy(io.Discard, p.in) }
 
 // listen starts an upstream that runs script for each connection, and then closes it.
@@ -93,7 +93,7 @@ func newClient(t testing.TB, cfg Config) *Client {
 	return c
 }
 
-// pooled is how many connections to an address wait for requests.
+// pooled returns the number of idle connections to an address.
 func pooled(c *Client, address string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func job(address, body string) *Request {
 	}
 }
 
-// all reads an answer to its end and closes it.
+// all reads a response to its end and closes it.
 func (r *Response) all() (string, error) {
 	defer r.Close()
 	r.Until = time.Now().Add(patience)
@@ -118,7 +118,7 @@ func (r *Response) all() (string, error) {
 	return string(text), err
 }
 
-// do sends a request that must be answered, and reads the answer.
+// do sends a request that must get a response, and reads the response.
 func do(t testing.TB, c *Client, r *Request) (status int, text string, p Progress) {
 	t.Helper()
 	res, p, err := c.Do(context.Background(), r)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The end of a context with a hook interrupts the request under way and later ones, and no request of another context
-// on the same connection.
+// The end of a context with a hook interrupts its current and later requests, but no request of another context on
+// the same connection.
 func TestTheEndOfAContextWithAHook(t *testing.T) {
 	reached := make(chan struct{}, 1)
 	up := listen(t, func(p *peer) {
@@ -33,7 +33,7 @@ func TestTheEndOfAContextWithAHook(t *testing.T) {
 		_, err = response.all()
 		require.NoError(t, err)
 		if p.Reused {
-			leave() // the connection is pooled: it is not this context's anymore
+			leave() // the pooled connection no longer belongs to this context
 			break
 		}
 	}

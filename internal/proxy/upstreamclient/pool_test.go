@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A connection is used again only if nothing is left on it and both sides mean to go on: what net/http's tests of its
-// transport hold, and the same of ours. After each answer another request is sent.
+// A connection is used again only if no byte is left on it and both sides keep it alive. The cases are those of net/http's
+// tests of its transport and our own. After each response, another request is sent.
 func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
 	const early, again = "read nothing", true
 	big := strings.Repeat("x", 8<<20)
 	for name, c := range map[string]struct {
 		method, body, answer string
-		want                 string // of the first answer
+		want                 string // of the first response
 		again                bool   // its connection has the second request
 	}{
 		"a length":                  {"GET", "", ok, `200 "ok"`, again},
@@ -143,7 +143,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 	}
 }
 
-// network connects to scripts over pipes, in a bubble of fake time.
+// network connects to scripts over pipes, for tests in fake time.
 func network(script func(*peer)) func(context.Context, string, string) (net.Conn, error) {
 	n := 0
 	return func(context.Context, string, string) (net.Conn, error) {
@@ -158,7 +158,7 @@ func network(script func(*peer)) func(context.Context, string, string) (net.Conn
 	}
 }
 
-// Where an upstream is gone altogether, the dial after its pooled connection says so, and nothing else.
+// If an upstream is down, the error is that of the dial, not that of the pooled connection.
 func TestDialErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lateWrites is a connection whose writes return long after the other side has read.
+// lateWrites is a connection whose writes return long after the other side has read the data.
 type lateWrites struct {
 	net.Conn
 	until chan struct{}
@@ -25,8 +25,8 @@ func (c lateWrites) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// What an upstream may have got was sent, also while the write has not returned: the upstream
-// may have begun the job before its connection ended.
+// Bytes that the upstream may have received count as sent even if the write has not returned: the upstream
+// may have started the job before its connection ended.
 func TestWhatMayHaveArrivedWasSent(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
@@ -44,8 +44,8 @@ func TestWhatMayHaveArrivedWasSent(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// recorder is a connection that takes all that is written, also after an interruption: the end of
-// the wait for a head takes that back.
+// recorder is a connection that records all writes, also after an interruption, because the interruption
+// can be undone.
 type recorder struct {
 	net.Conn
 	taken strings.Builder
@@ -54,7 +54,7 @@ type recorder struct {
 func (r *recorder) Write(p []byte) (int, error) { return r.taken.Write(p) }
 func (r *recorder) SetDeadline(time.Time) error { return nil }
 
-// A chunked body that fails gets no end: the upstream would take it for the whole.
+// After an error, a chunked body gets no last chunk: the upstream would take the body as complete.
 func TestAChunkedBodyThatFailsHasNoEnd(t *testing.T) {
 	near, _ := net.Pipe()
 	upstream := &recorder{Conn: near}

@@ -28,7 +28,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// identity is a certificate for 127.0.0.1, and the way to connect to who has it.
+// identity returns a certificate for 127.0.0.1, and a dial function that trusts it.
 func identity(t testing.TB) (server *tls.Config, dial files.Dial) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -48,7 +48,7 @@ func identity(t testing.TB) (server *tls.Config, dial files.Dial) {
 	}, trusting.Over((&net.Dialer{}).DialContext)
 }
 
-// wire is the server's side below TLS: it holds what is written until it is sent.
+// wire is the server's connection below TLS. It can hold written bytes back.
 type wire struct {
 	net.Conn
 	holds bool
@@ -63,24 +63,24 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send sends all but so many bytes of what is held, in one piece.
+// send sends the held bytes except the last ones, in one piece.
 func (w *wire) send(but int) {
 	n := max(0, len(w.held)-but)
 	_, _ = w.Conn.Write(w.held[:n])
 	w.held = w.held[n:]
 }
 
-// marked is the answer to one job: every byte of its body is the job's mark.
+// marked is the response to one job. Every byte of its body is the job's mark.
 func marked(mark byte, length int) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nX-Mark: %c\r\nContent-Length: %d\r\n\r\n%s", mark, length, strings.Repeat(string(mark), length))
 }
 
-// surplus is what a server appends to an answer.
+// surplus is what a server appends to a response.
 type surplus struct {
 	name    string
 	text    func(mark byte) string
-	record  int // bytes of each TLS record of answer and surplus; 0 is one record for each of the two
-	partial int // bytes of the surplus's last record that come with the next request only
+	record  int // size of the TLS records; 0 means one record for the response and one for the surplus
+	partial int // number of bytes of the surplus's last record that are held back until the next request
 }
 
 func surpluses() (all []surplus) {
@@ -104,10 +104,10 @@ func surpluses() (all []surplus) {
 	return all
 }
 
-// write writes an answer and what follows it as records, and sends what is to come at once.
+// write writes a response and the surplus as records, and sends all bytes that are not held back.
 func (s surplus) write(w *wire, c net.Conn, answer, more string) {
 	w.holds = true
-	needed, text := 0, answer+more // needed bytes have the answer whole
+	needed, text := 0, answer+more // needed is the number of bytes with the whole response
 	for at := 0; at < len(text); {
 		n := min(max(s.record, len(text)/100, 1), len(text)-at)
 		switch {
@@ -125,7 +125,7 @@ func (s surplus) write(w *wire, c net.Conn, answer, more string) {
 	w.send(max(0, min(s.partial, len(w.held)-needed-1)))
 }
 
-// serveSurplus answers each job with its own mark, and then writes what a surplus says. It returns its address.
+// serveSurplus starts a server that responds to each job with the job's mark and a surplus. It returns the address.
 func serveSurplus(t testing.TB, cfg *tls.Config, choose func() surplus) string {
 	return listen(t, func(p *peer) {
 		w := &wire{Conn: p.Conn}
@@ -139,7 +139,7 @@ func serveSurplus(t testing.TB, cfg *tls.Config, choose func() surplus) string {
 			if r == nil {
 				return
 			}
-			w.send(0) // what was late
+			w.send(0) // the bytes held back
 			s := choose()
 			length := 5
 			if len(body) > 1 {
@@ -150,8 +150,8 @@ func serveSurplus(t testing.TB, cfg *tls.Config, choose func() surplus) string {
 	})
 }
 
-// exchange sends a job of one mark, and fails if a byte of the answer has another. It reports
-// whether the job was answered.
+// exchange sends a job with a mark, and fails if a byte of the response has another mark. It reports
+// whether there was a response.
 func exchange(t testing.TB, c *Client, address string, mark byte, large bool) bool {
 	body := string(mark)
 	if large {
@@ -168,8 +168,8 @@ func exchange(t testing.TB, c *Client, address string, mark byte, large bool) bo
 	return err == nil
 }
 
-// Whatever an upstream writes past the end of an answer, and however TLS cuts it into
-// records: no byte of it is in the answer to another job.
+// No byte that an upstream sends after the end of a response is in the response to another job, however TLS splits
+// the bytes into records.
 func TestNoJobGetsAnotherJobsAnswer(t *testing.T) {
 	cfg, dial := identity(t)
 	for name, secure := range map[string]*tls.Config{"TCP": nil, "TLS 1.2": cfg.Clone(), "TLS 1.3": cfg.Clone()} {
@@ -193,7 +193,7 @@ func TestNoJobGetsAnotherJobsAnswer(t *testing.T) {
 	}
 }
 
-// whole reports whether an answer ends before the connection does, by net/http's reader.
+// whole reports whether net/http's reader finds the end of a response before the end of the connection.
 func whole(answer []byte, head bool) bool {
 	in := bufio.NewReader(bytes.NewReader(answer))
 	asked := &http.Request{Method: "GET"}
@@ -214,8 +214,8 @@ func whole(answer []byte, head bool) bool {
 	}
 }
 
-// Two requests on one connection: whatever comes with the answer to the first, the
-// second is answered with nothing that came before it was sent.
+// Two requests on one connection: the response to the second has no byte that arrived before the second was
+// sent.
 func FuzzTwoAnswers(f *testing.F) {
 	for _, first := range []string{
 		ok, ok + "x", ok + ok, marked('x', 100) + marked('x', 7000), "HTTP/1.1 204 No Content\r\n\r\n" + ok,
@@ -232,7 +232,7 @@ func FuzzTwoAnswers(f *testing.F) {
 	}
 	cfg, dial := identity(f)
 	f.Fuzz(func(t *testing.T, first []byte, record uint16, secure, head bool) {
-		if len(first) > 8<<10 || record < 32 { // all of it comes in one piece
+		if len(first) > 8<<10 || record < 32 { // so that all of it arrives in one piece
 			return
 		}
 		var requests atomic.Int32

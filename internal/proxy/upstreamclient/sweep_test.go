@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Those that have been idle for longest go first, and no more are kept than may be. One that is about to be
-// taken stays.
+// The connections that have been idle for longest are closed first, and the pool keeps no more than its maximum. A
+// connection that a request is about to take stays.
 func TestASweepClosesTheOldest(t *testing.T) {
 	c := newClient(t, Config{Idle: 3})
 	var all []*conn

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A response that ends with the connection is whole only where TLS announces the end: anybody on the way can
-// cut a connection. The end of a response with a length is its own.
+// A response that ends with the TLS connection is complete only after close_notify, because an attacker can cut the
+// connection. A response with a Content-Length does not need that.
 func TestTLSAnnouncesTheEndOfAResponse(t *testing.T) {
 	cfg, dial := identity(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gate is a network where dials wait to be let through.
+// gate is a network that delays dials until the test lets them through.
 type gate struct {
 	dialing, most atomic.Int32
 	through       chan error
@@ -37,7 +37,7 @@ func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// newGate is a client behind a gate, and the upstream answers each request after a pause.
+// newGate returns a client behind a gate. The upstream responds to each request after a pause.
 func newGate(t *testing.T, pause time.Duration) (*gate, *Client) {
 	g := &gate{through: make(chan error, 2), script: func(p *peer) {
 		for r, _ := p.request(); r != nil; r, _ = p.request() {
@@ -48,13 +48,13 @@ func newGate(t *testing.T, pause time.Duration) (*gate, *Client) {
 	return g, newClient(t, Config{Dial: g.dial, Idle: 4})
 }
 
-// brief is a request whose connection may take a second, of the bubble's time.
+// brief is a request with a connect timeout of one second.
 func brief() (r *Request) {
 	defer func() { r.ConnectTimeout = time.Second }()
 	return job("up:1", "{}")
 }
 
-// send sends so many requests at once, and tells how each ends.
+// send sends n requests at once and reports the error of each.
 func send(c *Client, n int) <-chan error {
 	ended := make(chan error, n)
 	for range n {
@@ -69,8 +69,8 @@ func send(c *Client, n int) <-chan error {
 	return ended
 }
 
-// A burst waits for so few connections as may be made at one time, and for those that others give back. An upstream
-// that takes no further connection has a full queue of them: requests wait for their turn, however long that takes.
+// A burst waits for the limited number of concurrent dials, and for connections that other requests return. If an upstream
+// accepts no further connection, its accept queue is full, and requests wait for their turn, however long that takes.
 func TestBurstsWaitForConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 50*time.Millisecond)
@@ -87,8 +87,8 @@ func TestBurstsWaitForConnections(t *testing.T) {
 	})
 }
 
-// Where an upstream makes no connection for the connect timeout, nobody waits longer than that. A time-out fails
-// nobody who came after the dial began: each waits for as long as it may.
+// If an upstream accepts no connection, each request fails after exactly its own connect timeout, also a request that arrives
+// during the dial of another one.
 func TestADeadUpstreamFailsAllWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := newGate(t, 0)
@@ -112,7 +112,7 @@ func TestADeadUpstreamFailsAllWhoWait(t *testing.T) {
 	})
 }
 
-// A request that asks for a new connection does not get one that another gives back.
+// A request with Fresh does not get a connection that another request returns.
 func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 100*time.Millisecond)
@@ -133,7 +133,7 @@ func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 	})
 }
 
-// A request that leaves ends its dial. What was made all the same is pooled.
+// The end of a request ends its dial. A connection that is established nevertheless goes to the pool.
 func TestALeavingRequestEndsItsDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 0)
@@ -159,7 +159,7 @@ func TestALeavingRequestEndsItsDial(t *testing.T) {
 		here, _ := net.Pipe()
 		c.cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
 			<-g.through
-			return here, nil // whatever happened meanwhile
+			return here, nil // although the request has ended
 		}
 		r.Deadline = time.Now().Add(time.Second / 2)
 		_, _, err := c.Do(t.Context(), r)
@@ -170,7 +170,7 @@ func TestALeavingRequestEndsItsDial(t *testing.T) {
 	})
 }
 
-// Requests may be under way when the client is closed. Close waits for the dials before it, and for no others.
+// Close waits for the dials that started before it, and for no others.
 func TestCloseWaitsForTheDialsBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 0)
@@ -191,8 +191,8 @@ func TestCloseWaitsForTheDialsBeforeIt(t *testing.T) {
 	})
 }
 
-// An upstream that takes connections, however slowly, fails nobody by taking long. One that
-// refuses a connection meanwhile fails one request.
+// Requests to an upstream that accepts connections slowly do not fail. If it refuses one connection, one
+// request fails.
 func TestAnUpstreamThatTakesConnectionsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 5*time.Second)

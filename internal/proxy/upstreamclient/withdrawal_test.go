@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A request can be withdrawn until the first byte of its answer. A pipe passes a byte on only
-// when it is read.
+// A request can be withdrawn until the first byte of its response. On a pipe, a write returns only
+// when the bytes are read.
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		came, rest := make(chan struct{}), make(chan struct{})
@@ -81,8 +81,8 @@ func TestWithdrawal(t *testing.T) {
 	})
 }
 
-// A withdrawal may come at any time: the request is withdrawn, or answered whole, and the next
-// one is not hurt.
+// A withdrawal is possible at any time: the request is withdrawn or gets its whole response, and the next
+// request is not affected.
 func TestAWithdrawalAtAnyTime(t *testing.T) {
 	up := listen(t, func(p *peer) {
 		for r, _ := p.request(); r != nil; r, _ = p.request() {
