@@ -49,13 +49,13 @@ type Withdrawer interface{ Withdraw() bool }
 
 // Job is one job over all its attempts. The exported fields are set by Begin and do not change.
 //
-//	          Arrive                          Reconsider
-//	+-------+ ---------------> +---------+ ---------------> +--------+
-//	| begun |                  | claimed |                  | moving |
-//	+-------+ -+    +--------> +---------+ <--------------- +--------+
-//	    |      |    | Serve      ^  |  |    CancelMove,        |   |
-//	    |      v    |            |  |  |    Arrive             |   |
-//	    |   +---------+  Arrive  |  |  |                       |   |
+//	          Arrive                   Reconsider, Withdrawals
+//	+-------+ ---------------> +---------+ ---------------> +---------+
+//	| begun |                  | claimed |                  | moving, |
+//	+-------+ -+    +--------> +---------+ <--------------- | asking  |
+//	    |      |    | Serve      ^  |  |   CancelMove,       +---------+
+//	    |      v    |            |  |  |   CancelWithdrawal,   |   |
+//	    |   +---------+  Arrive  |  |  |   Arrive              |   |
 //	    |   | waiting | <--+     |  |  | Failed                |   |
 //	    |   +---------+    |     |  |  v                Failed |   |
 //	    |        |        +--------+   |                       |   |
@@ -66,9 +66,7 @@ type Withdrawer interface{ Withdraw() bool }
 //	| ended | <--+------------+--------+---------------------------+
 //	+-------+
 //
-// A job is asking instead of moving if its upstream must confirm (Withdrawals, CancelWithdrawal).
-//
-// A job whose attempt succeeds stays claimed: the shell ends the assignment, and the dispatcher hears no more of the job.
+// A job whose attempt succeeds stays claimed: the shell ends the assignment without the dispatcher.
 type Job struct {
 	Request
 	// FirstByte is the timeout of each attempt, to the first byte of its response.
@@ -103,8 +101,8 @@ const (
 	// moving: the shell withdraws the attempt. The job has a second assignment, at its new upstream, which waits
 	// for Arrive or is cancelled.
 	moving
-	// asking: the upstream is asked to withdraw the attempt. As moving, except that any other end of the attempt
-	// cancels the move.
+	// asking: the upstream is asked to withdraw the attempt. The job has a second assignment as in moving, but any other
+	// end of the attempt cancels the move.
 	asking
 	// paused: an attempt failed, and the job arrives again after a pause. It has no assignment and is not queued.
 	paused

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/health"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -20,6 +21,7 @@ var drawn = map[[2]state]bool{
 	{waiting, claimed}: true, {waiting, ended}: true,
 	{claimed, moving}: true, {claimed, paused}: true, {claimed, ended}: true,
 	{moving, claimed}: true, {moving, paused}: true, {moving, ended}: true,
+	{claimed, asking}: true, {asking, claimed}: true, {asking, paused}: true, {asking, ended}: true,
 	{paused, claimed}: true, {paused, waiting}: true, {paused, ended}: true,
 }
 
@@ -48,12 +50,12 @@ func (h *history) observe() {
 		}
 		holds := h.held[j] != nil
 		require.Equal(h.t, j.state == waiting, j.wait.place != nil)
-		require.Equal(h.t, j.state == moving, j.to != nil)
-		require.True(h.t, !holds || j.state == claimed || j.state == moving)
+		require.Equal(h.t, j.state == moving || j.state == asking, j.to != nil)
+		require.True(h.t, !holds || j.state == claimed || j.to != nil)
 		switch j.state {
 		case waiting:
 			waits++
-		case moving:
+		case moving, asking:
 			moves++
 			inFlight[j.Project]++
 		case claimed:
@@ -133,10 +135,12 @@ func (h *history) release(j *Job) {
 // Random histories make only the transitions that are drawn, all of them, and keep the invariant of each state. No job is lost
 // or counted twice (invariant 1).
 func TestRandomHistories(t *testing.T) {
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
+	require.NoError(t, err)
 	seen := map[[2]state]bool{}
 	for seed := range uint64(16) {
 		h := &history{
-			fixture: newFixture(t, 4, func(c *Config) {
+			fixture: newFixtureOver(t, 4, pool.Settings{Policy: selection.LeastInFlight{}, Detector: detector, Interval: 5 * time.Second, Withdraw: true}, func(c *Config) {
 				c.Queue.Jobs, c.Projects.Limit, c.Projects.PerMinute = 6, []float64{0, 1, 2, 0.5}[seed%4], 60*int(seed%3)
 			}),
 			rng: rand.New(rand.NewPCG(seed, 3)), now: start,
@@ -153,6 +157,8 @@ func TestRandomHistories(t *testing.T) {
 				h.end(h.order[h.rng.IntN(len(h.order))])
 			case k < 13:
 				h.Pool().ReportFailed(h.now, address(h.rng.IntN(2)), health.ErrNoResponse)
+			case k == 13:
+				h.Pool().Drain(address(h.rng.IntN(4)), h.rng.IntN(3) == 0)
 			default:
 				i := h.rng.IntN(4)
 				h.Pool().Report(h.now, address(i), pool.Report{At: h.now, Stalled: [2]float64{float64(h.rng.IntN(3)) * 90, 0}, CoresBusy: -1, Completed: -1, Wait: 1})
@@ -162,6 +168,16 @@ func TestRandomHistories(t *testing.T) {
 				h.observe()
 				h.end(j)
 			}
+			for _, w := range h.Withdrawals(h.now) {
+				h.observe()
+				switch h.rng.IntN(3) { // in the last case the upstream does not respond yet
+				case 0:
+					h.end(w.Job)
+				case 1:
+					h.CancelWithdrawal(h.now, w.Job)
+				}
+			}
+			h.observe()
 			for j := range h.jobs {
 				if j.state == waiting && h.now.After(j.GiveUpAt()) {
 					require.True(t, h.GiveUp(j))
