@@ -130,7 +130,7 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 		advice := fmt.Sprintf("%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
 			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
 		if c.NeverFull {
-			advice = fmt.Sprintf("the upstreams process at least %s jobs at one time; they report no cores, and the queue has not grown", short(c.Cores))
+			advice = fmt.Sprintf("the queue did not grow with %s jobs at the upstreams at one time; how many they can process is unknown, because they report no cores", short(c.Cores))
 		}
 		if c.ForTarget != nil {
 			advice += fmt.Sprintf(", %d would keep the target", *c.ForTarget)

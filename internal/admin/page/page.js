@@ -89,7 +89,7 @@ function capacity(now) {
   const idle = now.in_flight + now.waiting + now.fleet.windows[0].all.jobs === 0 && now.upstreams.length && now.upstreams.every((u) => u.eligible);
   const extra = (c?.upstreams_for_target ? ` ${number(c.upstreams_for_target)} would keep the target.` : "") + (c?.cost_per_job ? ` A job costs ${number(c.cost_per_job)}.${costs(c.project_costs ?? [])}` : "");
   const prefix = idle ? "The fleet is healthy and idle: every upstream is eligible, and no job ended in the last minute. " : "";
-  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen.") : c.never_full ? `The ${c.upstreams} upstreams process at least ${number(c.cores)} jobs at one time, and ${number(c.jobs_per_second)} each second. How many more is unknown: they report no cores, and the queue has not grown.` + extra : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
+  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen.") : c.never_full ? `The queue did not grow with ${number(c.cores)} jobs at the upstreams at one time, and ${number(c.jobs_per_second)} each second. How many they can process is unknown, because they report no cores.` + extra : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
     `They were ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}. ` +
     `${number(c.upstreams_needed)} would serve every job of that minute at once.` + extra));
 }
