@@ -165,7 +165,7 @@ func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
 	for i := range 20 {
 		j := f.Begin(Request{Priority: selection.High})
 		g, granted := f.Arrive(now, j)
-		require.Equal(t, i == 0, granted, "those who wait are asked first")
+		require.Equal(t, i == 0, granted, "jobs that wait come first")
 		if f.serve(now); !granted {
 			g = f.granted[j]
 			delete(f.granted, j)
@@ -225,7 +225,7 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	for range 3 {
 		g := f.claim(start.Add(time.Minute), f.Begin(Request{Among: []string{address(1)}, Fallbacks: true}))
 		require.Equal(t, address(1), g.Assignment.Address, "though the other has fewer jobs")
-		require.Empty(t, g.Assignment.Fallbacks, "the others are none of those asked for")
+		require.Empty(t, g.Assignment.Fallbacks, "the other upstreams are not allowed")
 	}
 }
 

@@ -34,15 +34,15 @@ func TestRetryRules(t *testing.T) {
 	}{
 		"no connection: always, and it does not count":    {[]Failure{refused, refused, refused, refused, refused, refused}, 7},
 		"a refusal for load: always":                      {[]Failure{busy, busy, busy, busy}, 4},
-		"an answer that is not wanted: always":            {[]Failure{unwanted, unwanted, silent, unwanted}, 4},
+		"a status in retry.on: always":                    {[]Failure{unwanted, unwanted, silent, unwanted}, 4},
 		"too late before anything was sent: always":       {[]Failure{lateDial, lateDial, lateDial, lateDial}, 4},
 		"lost while it was sent: once":                    {[]Failure{cut, cut}, 2},
-		"no answer to the whole job: once":                {[]Failure{silent, silent}, 2},
+		"no response to the whole job: once":              {[]Failure{silent, silent}, 2},
 		"too late: once":                                  {[]Failure{late, late}, 2},
 		"once is once for all of these together":          {[]Failure{cut, silent}, 2},
 		"what no upstream can have begun does not use it": {[]Failure{refused, silent, busy, silent}, 4},
 		"and may follow it":                               {[]Failure{silent, refused, busy, refused, busy, lateDial}, 6},
-		"a part of an answer's head: never":               {[]Failure{halfHead}, 1},
+		"a part of a response head: never":                {[]Failure{halfHead}, 1},
 		"too late, within the head: never":                {[]Failure{lateHead}, 1},
 		"the submitter is gone: never":                    {[]Failure{gone}, 1},
 	} {
@@ -117,8 +117,8 @@ func TestConnectTimeouts(t *testing.T) {
 			{second, true}, {2 * second, false}, {2 * second, true}, {4 * second, true}, {8 * second, true}, {16 * second, true},
 			{14500 * time.Millisecond, true},
 		}, false},
-		"all are asked anew": {2, time.Minute, []attempt{{second, true}, {2 * second, true}, {second, true}, {2 * second, true}}, false},
-		"its time is over":   {9, second / 2, []attempt{{second, true}, {second, true}, {second, true}}, true},
+		"all are tried again": {2, time.Minute, []attempt{{second, true}, {2 * second, true}, {second, true}, {2 * second, true}}, false},
+		"its time is over":    {9, second / 2, []attempt{{second, true}, {second, true}, {second, true}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, c.upstreams, nil)

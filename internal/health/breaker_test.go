@@ -266,10 +266,10 @@ func TestFailuresOfOthers(t *testing.T) {
 		"a failure before counts as well":            {[]any{counts{0, 0}, failed, counts{3, 1}, counts{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
 		"nothing is known of the time before":        {[]any{counts{100, 100}, failed}, ""},
 		"silence changes nothing":                    {[]any{counts{0, 0}, counts{10, 10}, counts{10, 10}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
-		"an answer ends it":                          {[]any{counts{0, 0}, counts{10, 10}, success, failed}, ""},
+		"a success ends it":                          {[]any{counts{0, 0}, counts{10, 10}, success, failed}, ""},
 		"and so do the jobs of others":               {[]any{counts{0, 0}, counts{10, 10}, counts{20, 10}, failed}, ""},
 		"it has restarted":                           {[]any{counts{9, 9}, counts{5, 1}, failed}, ""},
-		"it does not say":                            {[]any{counts{0, 0}, counts{5, -1}, counts{10, 10}, failed}, ""},
+		"it does not report":                         {[]any{counts{0, 0}, counts{5, -1}, counts{10, 10}, failed}, ""},
 		"it stays open while others fail":            {[]any{counts{0, 0}, counts{1, 1}, failed, counts{3, 3}}, "jobs of other sidecars fail there"},
 		"its own failure is not another's":           {[]any{counts{0, 0}, counts{1, 1}, failed, counts{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
 	} {

@@ -113,7 +113,7 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	now := start
 	for range 40 {
-		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the answer takes a fetch and 2 s
+		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the first byte takes a fetch and 2 s
 		require.NoError(t, err)
 		require.Equal(t, selection.NotCached, l.Cache)
 		answer(l, now.Add(32*time.Second))
@@ -198,15 +198,15 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 	}
 	perByte := func(bytes float64) float64 { return startupPrior + perBytePrior*bytes }
 	claim(7, 0)
-	assert.InDelta(t, perByte(1e6), f.fetchOf(7), 1e-9, "the listing tells")
+	assert.InDelta(t, perByte(1e6), f.fetchOf(7), 1e-9, "by the listing")
 	r.At, r.Cached = start.Add(time.Second), sized{7: 2e6}
 	f.Report(r.At, us[0].Address, r)
 	claim(7, 0)
 	assert.InDelta(t, perByte(2e6), f.fetchOf(7), 1e-9, "the last listing does")
 	claim(7, 1e9)
-	assert.InDelta(t, perByte(1e9), f.fetchOf(7), 1e-9, "the job tells")
+	assert.InDelta(t, perByte(1e9), f.fetchOf(7), 1e-9, "by the job")
 	claim(7, 0)
-	assert.InDelta(t, perByte(1e9), f.fetchOf(7), 1e-9, "it told before")
+	assert.InDelta(t, perByte(1e9), f.fetchOf(7), 1e-9, "by an earlier job")
 	unknown := f.fetchOf(8)
 	for _, nonsense := range []float64{-1, math.NaN(), math.Inf(1), 1e16} {
 		claim(8, nonsense)

@@ -67,27 +67,27 @@ func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
 
 func TestCoresBesideThoseOfTheOthers(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
-	tell := func(i, cores int) {
+	reportCores := func(i, cores int) {
 		r := report(start.Add(time.Second), 0, 0)
 		r.Cores = cores
 		f.members[us[i].Address].suspicion.Joined()
 		f.Report(r.At, us[i].Address, r)
 	}
-	tell(0, 4000)
+	reportCores(0, 4000)
 	assert.Equal(t, 4000, f.state(start, us[0].Address).Cores, "there is nothing to compare it with")
-	tell(1, 4)
+	reportCores(1, 4)
 	s := f.state(start, us[0].Address)
 	assert.Zero(t, s.Cores)
 	assert.Equal(t, "4000 cores, more than 16 times as many as others", s.Implausible)
-	assert.Equal(t, 16.0, f.members[us[0].Address].cores(&f.norms), "as for one that does not tell")
+	assert.Equal(t, 16.0, f.members[us[0].Address].cores(&f.norms), "the default")
 	assert.Equal(t, 4, f.state(start, us[1].Address).Cores)
 	us[0].Cores = 8
 	f.Set(start, us)
 	assert.Equal(t, 8, f.state(start, us[0].Address).Cores, "discovery is believed")
 	us[0].Cores = 4000
 	f.Set(start, us)
-	assert.Zero(t, f.state(start, us[0].Address).Cores, "unless it says the same")
-	tell(0, 64)
+	assert.Zero(t, f.state(start, us[0].Address).Cores, "unless it has the same figure")
+	reportCores(0, 64)
 	s = f.state(start, us[0].Address)
 	assert.Equal(t, 64, s.Cores)
 	assert.Empty(t, s.Implausible)
@@ -165,9 +165,9 @@ func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
 				return slices.DeleteFunc(slices.Clone(views), func(v selection.View) bool { return v.ID == id })
 			}
 			require.Equal(t, other(seen[1].views), other(seen[0].views))
-			seen[1].job.Once, seen[0].job.Once = 0, 0 // which is what all upstreams say of a project
-			told := slices.DeleteFunc(slices.Clone(quiet.set), func(m *member) bool { return m.figures.rate.perCore() == 0 })
-			if len(told) > 1 {
+			seen[1].job.Once, seen[0].job.Once = 0, 0 // depends on the caches of all upstreams
+			known := slices.DeleteFunc(slices.Clone(quiet.set), func(m *member) bool { return m.figures.rate.perCore() == 0 })
+			if len(known) > 1 {
 				require.InEpsilon(t, seen[1].job.Service, seen[0].job.Service, 1e-6, "the median is one of the others")
 			}
 			seen[1].job.Service, seen[0].job.Service = 0, 0

@@ -148,7 +148,7 @@ func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 	assert.True(t, Panic(f.States(start)))
 	l := f.must(start, Request{}, nil)
 	l.Answered(start, true, nil)
-	assert.False(t, Panic(f.States(start)), "an answer ends it")
+	assert.False(t, Panic(f.States(start)), "a response ends it")
 	next := f.must(start, Request{}, nil)
 	assert.Equal(t, l.Address, next.Address)
 	assert.False(t, next.Panic)

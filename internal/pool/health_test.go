@@ -36,11 +36,11 @@ func TestDownIsDown(t *testing.T) {
 func TestAConnectionThatTakesTooLong(t *testing.T) {
 	second := start.Add(time.Second)
 	for name, c := range map[string]struct {
-		meanwhile func(f *fixture, other *Assignment)
-		why       string
+		since func(f *fixture, other *Assignment)
+		why   string
 	}{
 		"no sign of life": {func(*fixture, *Assignment) {}, "a connection timed out"},
-		"another job was answered": {func(_ *fixture, other *Assignment) {
+		"a response to another job": {func(_ *fixture, other *Assignment) {
 			other.Answered(start.Add(time.Millisecond), true, nil)
 		}, ""},
 		"it reported": {func(f *fixture, other *Assignment) {
@@ -50,7 +50,7 @@ func TestAConnectionThatTakesTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, "least-in-flight", 1)
 			_, open := f.claims(t, start, 2)
-			c.meanwhile(f, open[1])
+			c.since(f, open[1])
 			open[0].Unreached(second)
 			open[0].Done(second, Refused)
 			open[1].Unreached(second)

@@ -52,7 +52,7 @@ func TestWhichJobsAreHeavy(t *testing.T) {
 			us[i].Heavy = all
 		}
 		f.Set(start, us)
-		assert.Empty(t, heavy(), "upstreams are all alike")
+		assert.Empty(t, heavy(), "all upstreams are heavy")
 		f.must(start, Request{Project: 1}, nil)
 	}
 }

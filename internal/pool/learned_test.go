@@ -115,7 +115,7 @@ func TestHowLongJobsTake(t *testing.T) {
 	}
 	waited := func(d time.Duration) *Hint { return &Hint{Known: true, Cached: true, Waited: d} }
 	assert.Zero(t, run(1, 14*time.Second, nil), "nothing is known")
-	assert.Zero(t, run(1, 14*time.Second, waited(4*time.Second)), "it told nothing")
+	assert.Zero(t, run(1, 14*time.Second, waited(4*time.Second)), "the wait is unknown")
 	assert.Positive(t, run(1, time.Second, nil))
 	for range 20 {
 		run(1, 14*time.Second, waited(4*time.Second))
@@ -141,5 +141,5 @@ func TestHowLongJobsTake(t *testing.T) {
 		text.Answered(start.Add(3*time.Second), true, waited(0))
 		text.Done(start.Add(5*time.Second), Answered)
 	}
-	assert.InDelta(t, 2, text.Expected, 0.5, "a text that was read, from its answer's begin on")
+	assert.InDelta(t, 2, text.Expected, 0.5, "of a prompt, from the first byte on")
 }

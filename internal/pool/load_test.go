@@ -174,7 +174,7 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 		f.Report(now, liar, report(now, 0, 0))
 		now = now.Add(5 * time.Second)
 	}
-	assert.NotEmpty(t, f.state(now, liar).Implausible, "where it owes nothing, nothing shows that it tells the truth")
+	assert.NotEmpty(t, f.state(now, liar).Implausible, "it owes nothing, so nothing shows that the report is true")
 	us[0].StartedAt = start
 	f.Set(now, us)
 	us[0].StartedAt = now
@@ -188,7 +188,7 @@ func TestWhenAReportIsDoubted(t *testing.T) {
 	for name, c := range map[string]struct {
 		there, later int // jobs that came before the first report, and between the first and the second
 		every        time.Duration
-		told         []float64
+		reported     []float64
 		doubted      bool
 	}{
 		"fewer than half":          {5, 0, half, []float64{9, 2, 2}, true},
@@ -205,7 +205,7 @@ func TestWhenAReportIsDoubted(t *testing.T) {
 			f, now := newFixture(t, "random", 1), start
 			address := upstreams(1)[0].Address
 			f.claims(t, now, c.there)
-			for i, jobs := range c.told {
+			for i, jobs := range c.reported {
 				now = now.Add(c.every)
 				f.Report(now, address, report(now, jobs, 0))
 				if i == 0 {
@@ -244,20 +244,20 @@ func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
 func TestCoresThatNobodyTells(t *testing.T) {
 	var e estimate
 	at := start
-	tell := func(running, stalled float64) float64 {
+	cores := func(running, stalled float64) float64 {
 		at = at.Add(time.Second)
 		e.adopt(at, running, stalled, -1, -1)
 		return e.cores()
 	}
-	assert.Zero(t, tell(0, 0), "nothing was seen")
-	assert.Equal(t, 8.0, tell(2, 0))
-	assert.Equal(t, 8.0, tell(1, 0))
-	assert.Equal(t, 8.0, tell(0, 1), "none of it runs")
-	assert.Equal(t, 3.0, tell(3, 1), "there are no more")
-	assert.Equal(t, 4.0, tell(5, 1), "the mean of what was seen")
-	assert.Equal(t, 4.0, tell(1, 0))
-	assert.Equal(t, 20.0, tell(5, 0), "there are more")
-	assert.Equal(t, 256.0, tell(1e9, 0))
+	assert.Zero(t, cores(0, 0), "nothing was seen")
+	assert.Equal(t, 8.0, cores(2, 0))
+	assert.Equal(t, 8.0, cores(1, 0))
+	assert.Equal(t, 8.0, cores(0, 1), "none of it runs")
+	assert.Equal(t, 3.0, cores(3, 1), "there are no more")
+	assert.Equal(t, 4.0, cores(5, 1), "the mean of what was seen")
+	assert.Equal(t, 4.0, cores(1, 0))
+	assert.Equal(t, 20.0, cores(5, 0), "there are more")
+	assert.Equal(t, 256.0, cores(1e9, 0))
 	e.reset()
 	assert.Zero(t, e.cores())
 

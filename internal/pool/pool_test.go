@@ -189,7 +189,7 @@ func TestRandomHistories(t *testing.T) {
 					require.True(t, heavy || !ordinary || !marked[a], "an ordinary job at an upstream for heavy jobs")
 					require.True(t, in[a], "an upstream that left")
 					require.NotContains(t, tried, a)
-					require.True(t, among == nil || slices.Contains(among, a), "not one of those asked for")
+					require.True(t, among == nil || slices.Contains(among, a), "not one of the allowed addresses")
 					require.NotContains(t, l.Fallbacks[:min(i, len(l.Fallbacks))], a, "named twice")
 				}
 				require.True(t, l.Panic || !wasShut[u.Address], "claimed behind a breaker that is open")

@@ -40,7 +40,7 @@ func TestPromptsAreReadOneAtATime(t *testing.T) {
 	assert.NotZero(t, c.views[0].PrefillWait)
 
 	now := start.Add(seconds(3 * each))
-	assert.InDelta(t, 4*each, at(now, long.Address), 1e-9, "it is not answered")
+	assert.InDelta(t, 4*each, at(now, long.Address), 1e-9, "it has no response")
 	other.Answered(now, true, nil)
 	assert.InDelta(t, (8-1.9)*each, at(now, other.Address), 1e-9, "nor is this one")
 	long.Done(now, Refused)
@@ -52,7 +52,7 @@ func TestPromptsAreReadOneAtATime(t *testing.T) {
 	assert.InDelta(t, 3*mean*each, at(r.At, us[0].Address), 1e-9, "others' prompts")
 }
 
-// What a response says it found counts only for prompts, at the first-ranked upstream.
+// The cached share in a response counts only for prompts, at the first-ranked upstream.
 func TestFound(t *testing.T) {
 	f, us := newFixture(t, "expected", 2), upstreams(2)
 	for _, u := range us {

@@ -48,7 +48,7 @@ func TestListingCountsByItself(t *testing.T) {
 	load.Cached = nil
 	f.Report(now, address, load)
 	assert.Equal(t, selection.AssumedCached, status(now, 6), "no listing has had the time to name it")
-	assert.Equal(t, selection.NotCached, status(now.Add(time.Minute), 5), "load says nothing of the cache")
+	assert.Equal(t, selection.NotCached, status(now.Add(time.Minute), 5), "load does not change the cache")
 	f.Listing(start.Add(2*time.Second), address, projects{7: true})
 	assert.Equal(t, selection.AssumedCached, status(now, 6), "the fetch may still have run")
 	assert.Equal(t, selection.NotCached, status(now, 5))
@@ -131,7 +131,7 @@ func TestLoadAtTheEndOfAResponse(t *testing.T) {
 	a.Done(now.Add(time.Millisecond), Answered)
 	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "the upstream has counted this job")
 	a.Hinted(now.Add(time.Second), &Hint{At: now.Add(time.Second), Utilization: -1})
-	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "a lease that has ended tells nothing")
+	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "after the end it does not count")
 }
 
 // Hints count alone at an upstream that does not report, once the first polls are overdue.

@@ -58,7 +58,7 @@ func TestTheShadowChangesNothing(t *testing.T) {
 			now = now.Add(time.Duration(rng.IntN(500)) * time.Millisecond)
 			address := upstreams(7)[rng.IntN(7)].Address
 			r := Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Fallbacks: rng.IntN(3)}
-			heard := report(now, float64(rng.IntN(30)), float64(rng.IntN(110)), rng.Uint64N(20), rng.Uint64N(20))
+			next := report(now, float64(rng.IntN(30)), float64(rng.IntN(110)), rng.Uint64N(20), rng.Uint64N(20))
 			end, set, outcome := rng.IntN(1+len(open[0])), upstreams(1+rng.IntN(7)), Outcome(rng.IntN(Outcomes))
 			event := rng.IntN(20)
 			var chose [2]Choice
@@ -67,7 +67,7 @@ func TestTheShadowChangesNothing(t *testing.T) {
 				case event == 0:
 					f.Set(now, set)
 				case event < 4:
-					f.Report(now, address, heard)
+					f.Report(now, address, next)
 				case event < 10 && end < len(open[i]):
 					open[i][end].Answered(now, outcome == Answered, nil)
 					open[i][end].Done(now, outcome)

@@ -49,9 +49,9 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 func TestStatus(t *testing.T) {
 	for want, s := range map[string]State{
 		"eligible": {},
-		"eligible; suspect: no answer; slow: 3 times":      {Suspect: "no answer", Slow: "3 times"},
-		"suspect: no answer; implausible figures: 9 cores": {Reason: Suspect, Why: "suspect: no answer", Suspect: "no answer", Implausible: "9 cores"},
-		"down: connection refused since 12:00":             {Reason: Shut, Why: "down: connection refused since 12:00", DownSince: start, Suspect: "no answer"},
+		"eligible; suspect: no response; slow: 3 times":      {Suspect: "no response", Slow: "3 times"},
+		"suspect: no response; implausible figures: 9 cores": {Reason: Suspect, Why: "suspect: no response", Suspect: "no response", Implausible: "9 cores"},
+		"down: connection refused since 12:00":               {Reason: Shut, Why: "down: connection refused since 12:00", DownSince: start, Suspect: "no response"},
 	} {
 		assert.Equal(t, want, s.status())
 	}
@@ -121,7 +121,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 		want   bool
 	}{
 		"one that waits": {nil, always, true},
-		"one that only owes answers": {func(f *fixture, now time.Time, a *Assignment) {
+		"one that only owes responses": {func(f *fixture, now time.Time, a *Assignment) {
 			for f.Report(now, a.Address, report(now, 0, 0)); f.state(now, a.Address).Suspect == ""; {
 				now = now.Add(11 * time.Second)
 				f.goes(t, now, a.Address)
@@ -144,7 +144,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 				c.change(f, now.Add(time.Second), a)
 			}
 			now = now.Add(6 * time.Second)
-			if name != "one that only owes answers" {
+			if name != "one that only owes responses" {
 				f.suspect(now, us[1].Address)
 			}
 			moves := f.Reconsider(now, c.may)
@@ -162,7 +162,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			moves[0].To.Done(now, Answered)
 			assert.Zero(t, f.InFlight())
 			assert.Equal(t, 5, f.failuresToOpen(now, us[1].Address), "it speaks neither for nor against it")
-			assert.Empty(t, f.Reconsider(now, c.may), "nothing was heard since")
+			assert.Empty(t, f.Reconsider(now, c.may), "no report arrived since")
 		})
 	}
 }

@@ -103,15 +103,15 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 	require.NotEmpty(t, f.state(now, sick).Suspect)
 	c := f.must(now, Request{}, []string{us[1].Address})
 	c.Done(now.Add(9*time.Second), NotStarted)
-	assert.Empty(t, f.state(now, sick).Suspect, "to refuse for load is an answer")
+	assert.Empty(t, f.state(now, sick).Suspect, "a refusal for load is a response")
 	f.Report(now.Add(9*time.Second), sick, report(now.Add(9*time.Second), 0, 0))
 	f.suspect(now.Add(10*time.Second), sick)
 	require.NotEmpty(t, f.state(now, sick).Suspect)
 	b.Answered(now.Add(10*time.Second), true, nil)
-	assert.Empty(t, f.state(now, sick).Suspect, "the first answer clears it")
+	assert.Empty(t, f.state(now, sick).Suspect, "the first response clears it")
 	f.ReportFailed(now.Add(11*time.Second), sick, errSilent)
 	f.ReportFailed(now.Add(12*time.Second), sick, errSilent)
-	assert.Empty(t, f.state(now, sick).Suspect, "its reports failed before it answered, and say no more than that")
+	assert.Empty(t, f.state(now, sick).Suspect, "its polls began to fail before the response")
 }
 
 // serve lets all upstreams except one respond to n jobs, and returns the number of jobs that the other one got.
@@ -147,7 +147,7 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	went = f.serve(t, now, 1000, sick)
 	assert.Greater(t, went, 100)
 	assert.Equal(t, []string{sick}, f.Poll(), "it should report at once")
-	assert.Empty(t, f.Poll(), "asked once")
+	assert.Empty(t, f.Poll(), "once")
 	f.serve(t, now.Add(999*time.Millisecond), 10, sick)
 	assert.Empty(t, f.Poll(), "a second is not over")
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
@@ -190,7 +190,7 @@ func TestASuspectIsTheLastResort(t *testing.T) {
 	require.Equal(t, us[2].Address, a.Address)
 	a.Done(now, NotStarted)
 	a = f.must(now, Request{}, []string{us[1].Address})
-	assert.Equal(t, us[2].Address, a.Address, "one that refused for load is asked before")
+	assert.Equal(t, us[2].Address, a.Address, "one that refused for load comes first")
 	a = f.must(now, Request{}, []string{us[1].Address, us[2].Address})
 	assert.Equal(t, sick, a.Address)
 	f.shut(us[1].Address, true)
@@ -207,7 +207,7 @@ func TestASuspectIsTheLastResort(t *testing.T) {
 
 // open is a job whose response begins at an instant.
 type open struct {
-	answered time.Time
+	responds time.Time
 	a        *Assignment
 }
 
@@ -224,19 +224,19 @@ func TestSlowJobsMakeNoSuspect(t *testing.T) {
 				for i := range projects {
 					projects[i] = rng.NormFloat64()
 				}
-				var all []open // by the instant of the answer
+				var all []open // by the instant of the response
 				suspects := 0
 				for range jobs {
 					now = now.Add(time.Duration(rng.ExpFloat64() / rate * float64(time.Second)))
-					for ; len(all) > 0 && all[0].answered.Before(now); all = all[1:] {
-						answer(all[0].a, all[0].answered)
+					for ; len(all) > 0 && all[0].responds.Before(now); all = all[1:] {
+						answer(all[0].a, all[0].responds)
 					}
 					project := int(math.Pow(float64(len(projects)), rng.Float64())) - 1
 					a := f.must(now, Request{Project: uint64(project + 1)}, nil)
 					z := math.Sqrt(1-own)*projects[project] + math.Sqrt(own)*rng.NormFloat64()
-					answered := now.Add(time.Duration(median * math.Exp(spread*z) * float64(time.Second)))
-					i, _ := slices.BinarySearchFunc(all, answered, func(o open, t time.Time) int { return o.answered.Compare(t) })
-					all = slices.Insert(all, i, open{answered, a})
+					responds := now.Add(time.Duration(median * math.Exp(spread*z) * float64(time.Second)))
+					i, _ := slices.BinarySearchFunc(all, responds, func(o open, t time.Time) int { return o.responds.Compare(t) })
+					all = slices.Insert(all, i, open{responds, a})
 					for _, s := range f.set {
 						if s.suspicion.Why() != "" {
 							suspects++
