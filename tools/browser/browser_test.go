@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tab is a page in a Chromium of its own.
+// tab is a page in its own Chromium process.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -30,7 +30,7 @@ type tab struct {
 	problems []string // errors in the browser's console
 }
 
-// open opens the page of a sidecar, and waits until it shows something.
+// open opens a sidecar's page, and waits until it shows data.
 func open(t *testing.T, s sidecar, width, height int64, scheme string) *tab {
 	t.Helper()
 	b := visit(t, "http://"+s.admin+"/", "body[data-at]", width, height, scheme)
@@ -38,13 +38,13 @@ func open(t *testing.T, s sidecar, width, height int64, scheme string) *tab {
 	return b
 }
 
-// visit opens a page, and waits for an element. When the test ends it must have requested nothing but what is below
-// the page's URL, and the console must be empty.
+// visit opens a page, and waits for an element. When the test ends, all requests must have been for URLs below the
+// page's, and the console must be empty.
 func visit(t *testing.T, page, ready string, width, height int64, scheme string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "install Debian's package chromium: ./tools/need chromium")
-	const limit = 4 * time.Minute // of the test, the browser's start included
+	const limit = 4 * time.Minute // of the test, including the start of the browser
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless, chromedp.WSURLReadTimeout(limit)}
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
@@ -69,14 +69,14 @@ func visit(t *testing.T, page, ready string, width, height int64, scheme string)
 	return b
 }
 
-// colors has the browser prefer light or dark.
+// colors sets the browser's preferred color scheme, light or dark.
 func colors(scheme string) chromedp.Action[chromedp.Void] {
 	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 }
 
-// hear notes requests, and what goes wrong in the page.
+// hear records requests, and errors of the page.
 func (b *tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +87,7 @@ func (b *tab) hear(event any) {
 		b.problems = append(b.problems, fmt.Sprint(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
 		b.problems = append(b.problems, fmt.Sprint(e.Type, e.Args))
-	case *log.EventEntryAdded: // what the Content-Security-Policy refuses, too
+	case *log.EventEntryAdded: // including violations of the Content-Security-Policy
 		b.problems = append(b.problems, fmt.Sprint(e.Entry.Level, " ", e.Entry.Text, " ", e.Entry.URL))
 	}
 }
@@ -113,8 +113,8 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// table is the text of a table's rows, by column titles; a cell that spans the table is
-// left out.
+// table returns the text of a table's rows, by column titles. A cell that spans the table is
+// omitted.
 func (b *tab) table(selector string) []map[string]string {
 	b.t.Helper()
 	return eval[[]map[string]string](b, fmt.Sprintf(`(() => {
@@ -125,34 +125,35 @@ func (b *tab) table(selector string) []map[string]string {
 	})()`, selector))
 }
 
-// next waits for the page to show something newer.
+// next waits until the page shows newer data.
 func (b *tab) next() {
 	b.t.Helper()
 	at := eval[string](b, `document.body.dataset.at`)
 	b.until(fmt.Sprintf(`document.body.dataset.at !== %q`, at))
 }
 
-// afterNext waits for what the page asks for from now on. What it shows next may have been under way.
+// afterNext waits for the result of a request that the page sends from now on. The next one that it
+// shows may have been requested earlier.
 func (b *tab) afterNext() {
 	b.t.Helper()
 	b.next()
 	b.next()
 }
 
-// tile is the value of a tile.
+// tile returns the value of a tile.
 func (b *tab) tile(title string) string {
 	b.t.Helper()
 	return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === %q).children[1].textContent`, title))
 }
 
-// until waits for the page to make an expression true.
+// until waits until an expression is true in the page.
 func (b *tab) until(expression string) {
 	b.t.Helper()
 	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(0)))
 	require.NoError(b.t, err, expression)
 }
 
-// shot writes a screenshot into the folder $SHOTS, to look at.
+// shot writes a screenshot into the folder $SHOTS, for people to look at.
 func (b *tab) shot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("SHOTS")

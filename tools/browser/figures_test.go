@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page of a scenario needs no other file, and draws something in each figure.
+// The page of a scenario needs no other file, and each figure has content.
 func TestFiguresOfAScenario(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, err := exec.Command("go", "-C", "../../lab", "run", "./cmd/tracelab", "simulate", "../testdata/scenarios/small.yaml", "--html", page).CombinedOutput()

@@ -23,7 +23,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// state is what the page shows of an upstream.
+// state is the part of an upstream's state that the page shows.
 type state struct {
 	Address  string
 	Eligible bool
@@ -40,7 +40,7 @@ func states(t *testing.T, s sidecar) (list []state) {
 	return get[struct{ Upstreams []state }](t, s, "/api/upstreams").Upstreams
 }
 
-// figures is what the page shows of a window.
+// figures is the part of a window's figures that the page shows.
 type figures struct{ Jobs, Complete, Failed, Partial, Absent uint64 }
 
 type fleet struct {
@@ -66,7 +66,7 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 
 	hour := func() figures { return get[fleet](t, s, "/api/now").Fleet.Windows[2].High }
 	shown := func() figures {
-		row := b.table("#windows")[4] // of 60 minutes
+		row := b.table("#windows")[4] // the window of 60 minutes
 		return figures{count(t, row["jobs"]), count(t, row["complete"]), count(t, row["failed"]), count(t, row["partial"]), count(t, row["absent"])}
 	}
 	for range 3 {
@@ -79,8 +79,8 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	}
 	b.shot("running")
 
-	// A job is under way at the one that is killed, so one fails there: nothing else
-	// opens a breaker for certain before reports that fail keep all jobs away.
+	// A job must be in flight at the upstream that is killed, so that one fails there: only
+	// that opens a breaker for certain before failing reports make the upstream ineligible.
 	list := states(t, s)
 	victim := slices.IndexFunc(list, func(u state) bool { return u.Cached > 0 })
 	require.NotEqual(t, -1, victim)
@@ -124,7 +124,7 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	assert.Equal(t, hour(), shown(), "once nothing happens any more, to the last job")
 	var sum fleet
 	var mode string
-	for steady := false; !steady; { // modes change by the clock, too
+	for steady := false; !steady; { // modes also change with time
 		sum, list = get[fleet](t, s, "/api/now"), states(t, s)
 		b.afterNext()
 		mode, rows = eval[string](b, `document.querySelector("#mode").textContent`), b.table("#fleet")
@@ -160,8 +160,8 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	b.shot("killed-dark")
 }
 
-// How many upstreams the fleet needs is what the API returns, and so are the open jobs and
-// what a project at its limit has.
+// The number of upstreams needed, the open jobs and the projects at their limit are those of
+// the API.
 func TestCapacityAndLimits(t *testing.T) {
 	_, addresses := upstreams(t, 2)
 	s := serve(t, addresses, "reports: {interval: 200ms}\nprojects: {limit: 2}\n")
@@ -189,7 +189,7 @@ func TestCapacityAndLimits(t *testing.T) {
 	b.until(`document.querySelector("#projects tbody").rows[0].cells[1].textContent === "2 of 2"`)
 	var needed advice
 	var says string
-	for steady := false; !steady; { // minutes end by the clock
+	for steady := false; !steady; { // minutes end with time
 		needed = *get[moment](t, s, "/api/now").Capacity
 		b.afterNext()
 		says = eval[string](b, `document.querySelector("#advice").textContent`)
@@ -202,7 +202,7 @@ func TestCapacityAndLimits(t *testing.T) {
 func TestExplainForm(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
 	require.NoError(t, servers[2].SetCached("12345"))
-	s := serve(t, addresses, "reports: {interval: 200ms}\n") // a suspect would be left out
+	s := serve(t, addresses, "reports: {interval: 200ms}\n") // a suspect would not be listed
 	require.Eventually(t, func() bool { return states(t, s)[2].Cached == 1 || states(t, s)[0].Cached+states(t, s)[1].Cached == 1 }, patience, 50*time.Millisecond)
 	b := open(t, s, 1400, 1000, "light")
 	b.do(chromedp.SendKeys("#ask input", "12345"), chromedp.SendKeys("#ask select", "high"), chromedp.Click("#ask button"), chromedp.WaitReady("#answer .bars"))
@@ -228,8 +228,8 @@ func TestExplainForm(t *testing.T) {
 	b.shot("pick")
 }
 
-// Upstreams that answer 500 to every job are no success: the mode, the tiles and the upstreams
-// say that jobs fail.
+// Upstreams that answer every job with 500 are not shown as a success: the mode, the tiles and
+// the upstreams show failing jobs.
 func TestFailingUpstreams(t *testing.T) {
 	servers, addresses := upstreams(t, 2)
 	for _, u := range servers {
@@ -237,7 +237,7 @@ func TestFailingUpstreams(t *testing.T) {
 	}
 	s := serve(t, addresses, "")
 	b := open(t, s, 1280, 800, "light")
-	b.next() // the sidecar follows its upstreams by now
+	b.next() // by now the sidecar polls its upstreams
 	for i := range 12 {
 		status, err := s.submit(t.Context(), fmt.Sprint(i), "p")
 		require.NoError(t, err)
@@ -260,7 +260,7 @@ func TestFailingUpstreams(t *testing.T) {
 	b.shot("failing")
 }
 
-// Text of submitters is shown as text.
+// Text from submitters is shown as text, not as markup.
 func TestTextIsNotMarkup(t *testing.T) {
 	servers, addresses := upstreams(t, 1)
 	servers[0].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
@@ -291,7 +291,7 @@ func TestKeyboard(t *testing.T) {
 	assert.Equal(t, "upstreams", focus())
 	b.do(chromedp.KeyEvent("/"))
 	assert.Equal(t, "find", focus())
-	eval[string](b, `document.querySelector("#find").value = ""`) // the driver types what the page has caught
+	eval[string](b, `document.querySelector("#find").value = ""`) // the driver types an expression that the page handles
 	_, port, _ := strings.Cut(addresses[1], ":")
 	b.do(chromedp.KeyEvent(port))
 	require.Len(t, b.table("#fleet"), 1)
@@ -305,7 +305,7 @@ func TestKeyboard(t *testing.T) {
 	after := b.table("#fleet")
 	assert.Equal(t, before[0]["upstream"], after[2]["upstream"], "the other way round")
 	assert.Equal(t, "descending", eval[string](b, `document.activeElement.closest("th").ariaSort`))
-	for range 40 { // through all there is, and each shows that it has the focus
+	for range 40 { // through all focusable elements; each must show its focus
 		b.do(chromedp.KeyEvent(kb.Tab))
 		if outline := eval[string](b, `document.activeElement === document.body ? "3px" : getComputedStyle(document.activeElement).outlineWidth`); outline != "3px" {
 			assert.Fail(t, "no outline", "%s at %s", outline, focus())
@@ -334,7 +334,7 @@ func TestDrainByHand(t *testing.T) {
 	b.do(chromedp.Click("#fleet button.act"))
 	require.Eventually(t, func() bool { return !drained() }, patience, 50*time.Millisecond)
 
-	// Another site's page cannot.
+	// A page of another site cannot drain.
 	r, err := http.NewRequest(http.MethodPost, "http://"+s.admin+"/api/upstreams/"+url.PathEscape(first)+"/drain", nil)
 	require.NoError(t, err)
 	r.Header.Set("Origin", "http://evil.example")
@@ -344,7 +344,7 @@ func TestDrainByHand(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, response.StatusCode)
 	assert.False(t, drained())
 
-	// A page that is open follows a reload.
+	// An open page shows the changes of a reload.
 	text, err := os.ReadFile(s.file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(s.file, []byte(strings.Replace(string(text), "admin_write: true", "admin_write: false", 1)), 0o600))
@@ -357,7 +357,7 @@ func TestDrainByHand(t *testing.T) {
 	assert.NotContains(t, b.table("#fleet")[0], "by hand")
 }
 
-// Nothing is wider than the screen, on small ones and in the dark.
+// Nothing is wider than the screen, on small screens and in the dark scheme.
 func TestNarrowAndDark(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
 	servers[0].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
@@ -392,8 +392,8 @@ func TestNarrowAndDark(t *testing.T) {
 	light.shot("light-390")
 }
 
-// A job flies to the column of its upstream: one that fetches the data looks different from one that finds it, and the
-// project is then among those that the column names.
+// A job moves to its upstream's column. A job that fetches its data looks different from one that finds it cached, and
+// afterwards the column lists the project.
 func TestThePictureOfTheFleet(t *testing.T) {
 	_, addresses := upstreams(t, 3)
 	s := serve(t, addresses, "selection: {shadow: least-in-flight}\nreports: {interval: 200ms}\n")
@@ -425,7 +425,7 @@ func TestThePictureOfTheFleet(t *testing.T) {
 	b.shot("picture")
 }
 
-// With 300 upstreams an event touches only what changed.
+// With 300 upstreams, an event changes only the affected elements.
 func TestManyUpstreams(t *testing.T) {
 	var addresses []string
 	for i := range 300 {
@@ -447,7 +447,7 @@ func TestManyUpstreams(t *testing.T) {
 		return true;
 	})()`)
 	quiet := false
-	for range 20 { // the first polls fail, which changes each of them once
+	for range 20 { // the first polls fail, which changes each upstream once
 		eval[int](b, `window.touched = 0`)
 		b.next()
 		if quiet = eval[int](b, `window.touched`) < 50; quiet {

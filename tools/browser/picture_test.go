@@ -15,7 +15,8 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// Draws docs/killed.png, the README's picture: the page while one of four servers is killed and jobs go on.
+// TestPictureOfAKilledServer draws docs/killed.png, the README's picture: the page while one of four
+// servers is killed under load.
 func TestPictureOfAKilledServer(t *testing.T) {
 	var servers []*fakeupstream.Upstream
 	var addresses []string
@@ -33,7 +34,7 @@ func TestPictureOfAKilledServer(t *testing.T) {
 		}
 	}()
 	b := open(t, s, 1280, 960, "light")
-	time.Sleep(70 * time.Second) // a chart has a point for each ten seconds
+	time.Sleep(70 * time.Second) // a chart has one point per ten seconds
 	servers[2].Kill()
 	time.Sleep(40 * time.Second)
 	minute := get[fleet](t, s, "/api/now").Fleet.Windows[0].All

@@ -21,7 +21,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// patience bounds a wait for what must come.
+// patience is the maximum duration of a wait.
 const patience = time.Minute
 
 // pilotfish is the program, which TestMain builds.
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // sidecar is a pilotfish process.
 type sidecar struct{ jobs, admin, file string } // host:port, and its configuration
 
-// serve starts a sidecar before upstreams at addresses, with further configuration.
+// serve starts a sidecar for the upstreams at addresses, with further configuration.
 func serve(t *testing.T, addresses []string, more string) sidecar {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
@@ -82,7 +82,7 @@ func upstreams(t *testing.T, n int) (list []*fakeupstream.Upstream, addresses []
 	return list, addresses
 }
 
-// get reads one of the admin port's replies.
+// get returns a reply of the admin port.
 func get[T any](t *testing.T, s sidecar, path string) (reply T) {
 	t.Helper()
 	response, err := http.Get("http://" + s.admin + path)
@@ -92,20 +92,20 @@ func get[T any](t *testing.T, s sidecar, path string) (reply T) {
 	return reply
 }
 
-// submit posts a job of a session and a project, and returns the status. What it needs
-// is computed once.
+// submit posts a job of a session and a project, and returns the status. Its results are
+// computed once and then cached.
 func (s sidecar) submit(ctx context.Context, session, project string) (int, error) {
 	return s.post(ctx, session, project, nil)
 }
 
-// work posts a job of a project whose results no other job has.
+// work posts a job of a project whose results no other job shares.
 func (s sidecar) work(ctx context.Context, n int64, project string) (int, error) {
 	return s.post(ctx, "", project, []any{map[string]any{"name": "own", "actions": []any{
 		map[string]any{"field": "own", "action": "set", "value": map[string]any{"type": "static", "value": fmt.Sprint(n)}},
 	}}})
 }
 
-// post posts a job, with operators of its own unless they are nil.
+// post posts a job. Its operators are op, or those that all jobs share if op is nil.
 func (s sidecar) post(ctx context.Context, session, project string, operators []any) (int, error) {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(fakeupstream.ExampleJob()), &fields); err != nil {
@@ -133,8 +133,8 @@ func (s sidecar) post(ctx context.Context, session, project string, operators []
 	return response.StatusCode, err
 }
 
-// load submits jobs one after another until the test ends or stop is called, and
-// returns when the last has ended.
+// load submits jobs one after another until the test ends or stop is called. stop returns after
+// the last job has ended.
 func (s sidecar) load(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,9 +34,9 @@ func free(t *testing.T) string {
 	return address
 }
 
-// The service's own command takes over a socket of the socket's own name, and
-// notifies systemd when it serves: what Type=notify waits for.
-func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
+// The service's command takes over the socket of the socket unit, and notifies systemd when it
+// serves, as Type=notify requires.
+func TestServiceSocketActivation(t *testing.T) {
 	require.Equal(t, "notify", setting(t, "pilotfish.service", "Type"))
 	jobs, admin := free(t), free(t)
 	file := write(t, "pilotfish.yaml", []byte("admin: "+admin+"\ndiscovery:\n  static: [127.0.0.1:1]\n"))
@@ -56,7 +56,7 @@ func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 	require.NoError(t, systemd.Start())
 	defer func() { _ = systemd.Process.Kill() }()
 
-	// The first connection makes the service start, and waits for it.
+	// The first connection starts the service, and waits until it is ready.
 	require.Eventually(t, func() bool {
 		answer, err := http.Get("http://" + jobs)
 		if err != nil {
@@ -67,7 +67,7 @@ func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 	assert.Equal(t, "READY=1", nextNotice(t, notices))
 	assert.FileExists(t, filepath.Join(state, "running"), "the next start will know how this process ended")
 
-	require.NoError(t, systemd.Process.Signal(syscall.SIGTERM)) // it became the service
+	require.NoError(t, systemd.Process.Signal(syscall.SIGTERM)) // systemd-socket-activate has become the service
 	assert.Equal(t, "STOPPING=1", nextNotice(t, notices))
 	require.NoError(t, systemd.Wait(), "%s", &log)
 	assert.NoFileExists(t, filepath.Join(state, "running"))

@@ -32,10 +32,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// patience bounds a wait for what must come.
+// patience is the maximum duration of a wait.
 const patience = 2 * time.Minute
 
-// daemon runs a program until the test ends. What it says is shown if the test fails.
+// daemon runs a program until the test ends. Its output is shown if the test fails.
 func daemon(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -53,13 +53,13 @@ func daemon(t *testing.T, name string, args ...string) {
 	})
 }
 
-// The two who ask the API server, by their tokens.
+// The tokens of the two clients of the API server.
 const (
 	adminToken   = "admin-token"
-	sidecarToken = "sidecar-token" // the service account's
+	sidecarToken = "sidecar-token" // of the service account
 )
 
-// apiServer starts a real API server, with etcd behind it, and returns how to reach it.
+// apiServer starts a real API server with etcd, and returns its client configuration.
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join(root, "bin"))
@@ -71,7 +71,7 @@ func apiServer(t *testing.T) *rest.Config {
 		"--listen-client-urls", store, "--advertise-client-urls", store, "--listen-peer-urls", peers,
 		"--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers)
 
-	require.Eventually(t, func() bool { // the API server ends if its store does not serve soon
+	require.Eventually(t, func() bool { // the API server exits if etcd does not serve soon
 		response, err := http.Get(store + "/health")
 		return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 	}, patience, 200*time.Millisecond)
@@ -82,14 +82,14 @@ func apiServer(t *testing.T) *rest.Config {
 	tokens := write(t, "tokens.csv", []byte(adminToken+",admin,1,system:masters\n"+
 		sidecarToken+",system:serviceaccount:pilotfish:default,2,system:serviceaccounts\n"))
 	daemon(t, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port,
-		"--advertise-address", "192.0.2.1", // or it looks for one, and fails on a machine without a default route
+		"--advertise-address", "192.0.2.1", // otherwise it searches for an address, and fails on a machine without a default route
 		"--cert-dir", filepath.Join(folder, "certs"), "--token-auth-file", tokens, "--authorization-mode", "RBAC",
-		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", // no controller makes tokens here
+		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", // no controller creates tokens here
 		"--service-account-issuer", "https://kubernetes.test", "--service-account-key-file", keyFile, "--service-account-signing-key-file", keyFile)
 
 	conf := &rest.Config{
 		Host: "https://" + api, BearerToken: adminToken,
-		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // it signs its certificate itself
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // the certificate is self-signed
 	}
 	client, err := kubernetes.NewForConfig(conf)
 	require.NoError(t, err)
@@ -100,8 +100,8 @@ func apiServer(t *testing.T) *rest.Config {
 	return conf
 }
 
-// apply creates what the folder holds, as kubectl apply -k would at the first time. An
-// unknown field is an error.
+// apply creates the objects of the folder, like a first kubectl apply -k. An unknown field is
+// an error.
 func apply(t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
 	for _, r := range kustomized(t).Resources() {
@@ -130,10 +130,10 @@ func apply(t *testing.T, client *kubernetes.Clientset) {
 	}
 }
 
-// The folder is accepted by a real API server, and with the rights that it gives, a
-// sidecar follows the slices of its service. No controller runs here, so that the test
-// writes the slices.
-func TestKubernetesTakesTheFolder(t *testing.T) {
+// A real API server accepts the folder, and with the permissions of the folder a sidecar
+// follows the EndpointSlices of its service. No controller runs here, so the test writes the
+// slices.
+func TestKubernetesAcceptsTheFolder(t *testing.T) {
 	conf := apiServer(t)
 	client, err := kubernetes.NewForConfig(conf)
 	require.NoError(t, err)
@@ -177,8 +177,8 @@ func TestKubernetesTakesTheFolder(t *testing.T) {
 	await(t, upstreams, "10.1.0.1:9001 [fd00::3]:9001")
 }
 
-// follow starts a sidecar with the folder's discovery as its service account, and
-// returns what shows its upstreams, those that drain in brackets.
+// follow starts a sidecar with the folder's discovery as its service account. It returns a
+// function that returns the upstreams; those that drain are in parentheses.
 func follow(t *testing.T, server string) func() string {
 	t.Helper()
 	kubeconfig := write(t, "kubeconfig", fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "test",

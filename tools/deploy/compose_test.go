@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The compose file's parts agree with one another: what is mounted, asked for, built
-// and reached. Its form is Docker's to check.
+// The parts of the compose file are consistent: mounts, requested paths, images and addresses.
+// The syntax is checked by Docker.
 func TestCompose(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readService decodes a service definition strictly as what the agent's API
-// registers. A file has the API's names in small letters, with underscores.
+// readService decodes a service definition strictly as the type that the agent's API registers.
+// A file has the API's names in lower case, with underscores.
 func readService(text []byte) (*api.AgentServiceRegistration, error) {
 	var file map[string]any
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -30,7 +30,7 @@ func readService(text []byte) (*api.AgentServiceRegistration, error) {
 	return definition.Service, dec.Decode(&definition)
 }
 
-// apiNames takes the underscores out of all keys but the service's own.
+// apiNames removes the underscores from all keys, except those of the service's metadata.
 func apiNames(of map[string]any) map[string]any {
 	named := map[string]any{}
 	for key, value := range of {
@@ -42,7 +42,7 @@ func apiNames(of map[string]any) map[string]any {
 	return named
 }
 
-func TestTheServiceDefinitionIsWhatTheAgentRegisters(t *testing.T) {
+func TestServiceDefinition(t *testing.T) {
 	s, err := readService(read(t, "consul", "ruleserver.json"))
 	require.NoError(t, err)
 	assert.Equal(t, "ruleserver", s.Name)
@@ -60,8 +60,8 @@ func TestTheServiceDefinitionIsWhatTheAgentRegisters(t *testing.T) {
 	}
 }
 
-// What discovery reads of an upstream's meta.
-func TestTheMetaIsWhatDiscoveryReads(t *testing.T) {
+// Discovery reads the metadata of the service definition.
+func TestServiceMetadataForDiscovery(t *testing.T) {
 	s, err := readService(read(t, "consul", "ruleserver.json"))
 	require.NoError(t, err)
 	cores, err := strconv.Atoi(s.Meta["cores"])

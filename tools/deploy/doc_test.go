@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the repository's.
+// root is the repository's root.
 const root = "../.."
 
 // read returns a file of deploy/.
@@ -22,7 +22,7 @@ func read(t *testing.T, path ...string) []byte {
 	return text
 }
 
-// write puts text into a file of a directory that ends with the test.
+// write writes text to a file in a temporary directory of the test.
 func write(t *testing.T, name string, text []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -30,13 +30,13 @@ func write(t *testing.T, name string, text []byte) (path string) {
 	return path
 }
 
-// run runs a command and returns all that it says.
+// run runs a command and returns its output.
 func run(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	return string(out), err
 }
 
-// must runs a command that must succeed, and returns all that it says.
+// must runs a command that must succeed, and returns its output.
 func must(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := run(name, args...)

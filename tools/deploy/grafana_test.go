@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is Grafana's, as far as the tests here look into it.
+// dashboard is the part of a Grafana dashboard that the tests check.
 type dashboard struct {
 	Panels []struct {
 		Title   string
@@ -24,7 +24,7 @@ func theDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-func TestPanelsHaveTheirPlaces(t *testing.T) {
+func TestPanelLayout(t *testing.T) {
 	taken := map[[2]int]string{}
 	for _, p := range theDashboard(t).Panels {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {

@@ -20,8 +20,8 @@ import (
 
 var chart = filepath.Join(root, "deploy", "helm")
 
-// chartOf makes the chart out of the folder of the pickers: what is the gateway's, and the namespace, are
-// not the chart's.
+// chartOf generates the chart from the folder of the pickers. The namespace and the gateway's objects are
+// not part of the chart.
 func chartOf(t *testing.T) (template, values string) {
 	t.Helper()
 	for _, r := range kustomized(t, "mesh", "gateway").Resources() {
@@ -45,7 +45,7 @@ func chartOf(t *testing.T) (template, values string) {
 	).Replace(template), values
 }
 
-// rendered is what helm install would apply.
+// rendered returns the objects that helm install would apply.
 func rendered(t *testing.T, values map[string]any) (all []meta.Object) {
 	t.Helper()
 	c, err := loader.LoadDir(chart)
@@ -65,8 +65,9 @@ func rendered(t *testing.T, values map[string]any) (all []meta.Object) {
 	return all
 }
 
-// The chart says what kubectl apply -k does of the pickers, and takes an image, a number and a configuration.
-func TestTheChartIsMadeFromTheFolder(t *testing.T) {
+// The chart installs the pickers as kubectl apply -k does, with an image, a number of replicas and a
+// configuration as values.
+func TestTheChartEqualsTheFolder(t *testing.T) {
 	template, values := chartOf(t)
 	for path, text := range map[string]string{"templates/pilotfish.yaml": template, "values.yaml": values} {
 		if *update {

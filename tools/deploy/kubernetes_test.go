@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// sidecar is the pod of the deployment and pilotfish in it.
+// sidecar returns the pod of the deployment, and its pilotfish container.
 func sidecar(t *testing.T) (pod core.PodTemplateSpec, c core.Container) {
 	t.Helper()
 	pod = of[*apps.Deployment](t, objects(t), "submitter").Spec.Template
@@ -24,7 +24,7 @@ func sidecar(t *testing.T) (pod core.PodTemplateSpec, c core.Container) {
 	return pod, pod.Spec.InitContainers[0]
 }
 
-// kubernetesSettings are those of the config map, which the pod must mount.
+// kubernetesSettings returns the settings of the config map, which the pod must mount.
 func kubernetesSettings(t *testing.T) settings {
 	t.Helper()
 	m := manifest[*core.ConfigMap](t, "sidecar/configmap.yaml")
@@ -94,7 +94,7 @@ func confined(t *testing.T, c core.Container) {
 	assert.NotZero(t, c.Resources.Limits.Memory().Value(), c.Name)
 }
 
-func TestTheHeadlessServiceIsWhatDiscoveryAsksFor(t *testing.T) {
+func TestDiscoveryNamesTheHeadlessService(t *testing.T) {
 	s := manifest[*core.Service](t, "upstreams/ruleserver.yaml")
 	assert.Equal(t, core.ClusterIPNone, s.Spec.ClusterIP)
 	assert.False(t, s.Spec.PublishNotReadyAddresses)
@@ -104,7 +104,7 @@ func TestTheHeadlessServiceIsWhatDiscoveryAsksFor(t *testing.T) {
 	assert.Empty(t, asked.Namespace, "its own, where the folder is applied")
 }
 
-func TestPolicyAndMonitorFindThePod(t *testing.T) {
+func TestNetworkPolicyAndMonitorSelectThePod(t *testing.T) {
 	pod, _ := sidecar(t)
 	policy := manifest[*networking.NetworkPolicy](t, "sidecar/networkpolicy.yaml")
 	monitor := manifest[*monitoring.PodMonitor](t, "monitor/podmonitor.yaml")

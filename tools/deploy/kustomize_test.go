@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kustomized is what kubectl apply -k would apply, in its order.
+// kustomized returns what kubectl apply -k would apply, in order.
 func kustomized(t *testing.T, folder ...string) resmap.ResMap {
 	t.Helper()
 	return built(t, filepath.Join(append([]string{root, "deploy", "kubernetes"}, folder...)...))
@@ -36,7 +36,7 @@ func built(t *testing.T, path string) resmap.ResMap {
 	return all
 }
 
-// objects decodes each strictly as its published type.
+// objects decodes each object strictly as its published type.
 func objects(t *testing.T, folder ...string) (all []meta.Object) {
 	t.Helper()
 	for _, r := range kustomized(t, folder...).Resources() {
@@ -49,7 +49,7 @@ func objects(t *testing.T, folder ...string) (all []meta.Object) {
 	return all
 }
 
-// of finds the one object of a type, by name.
+// of returns the only object of a type with this name.
 func of[T meta.Object](t *testing.T, all []meta.Object, name string) T {
 	t.Helper()
 	for _, o := range all {
@@ -62,9 +62,9 @@ func of[T meta.Object](t *testing.T, all []meta.Object, name string) T {
 	return none
 }
 
-// The folder is applied as it stands: in one namespace, which it makes itself, and with
-// no kind that a plain cluster does not know.
-func TestTheFolderIsAppliedAsItStands(t *testing.T) {
+// The folder can be applied unchanged: it has one namespace, which it creates, and only kinds
+// that a plain cluster has.
+func TestTheFolderAppliesUnchanged(t *testing.T) {
 	all := objects(t)
 	require.Greater(t, len(all), 8)
 	space := of[*core.Namespace](t, all, "pilotfish")
@@ -78,8 +78,8 @@ func TestTheFolderIsAppliedAsItStands(t *testing.T) {
 	}
 }
 
-// The sidecar may ask for what its configuration has it ask for, and nothing else may.
-func TestTheSidecarMayAskForSlices(t *testing.T) {
+// The sidecar has permission for the requests of its configuration, and nothing else has.
+func TestPermissionsOfTheSidecar(t *testing.T) {
 	all := objects(t)
 	pod := of[*apps.Deployment](t, all, "submitter").Spec.Template.Spec
 	assert.Empty(t, pod.ServiceAccountName, "the default one")
@@ -122,9 +122,9 @@ func TestTheSidecarMayAskForSlices(t *testing.T) {
 	assert.Equal(t, []string{"token", "ca.crt", "namespace"}, paths, "where client-go looks for them")
 }
 
-// An upstream's pod drains: after the notice it lives as long as its jobs take,
-// and stays ready.
-func TestUpstreamsDrain(t *testing.T) {
+// The pod of an upstream drains: after the notice it runs for as long as its jobs can take, and
+// stays ready.
+func TestUpstreamPodsDrain(t *testing.T) {
 	all := objects(t)
 	pod := of[*apps.Deployment](t, all, "ruleserver").Spec.Template
 	c := pod.Spec.Containers[0]
@@ -151,7 +151,7 @@ func selectorOf(t *testing.T, s *meta.LabelSelector) labels.Selector {
 	return selector
 }
 
-// The registry is named in one place, for every image.
+// The registry of all images is set in one place.
 func TestTheRegistryIsSetInOnePlace(t *testing.T) {
 	copied := t.TempDir()
 	must(t, "cp", "-r", filepath.Join(root, "deploy"), copied)
@@ -168,7 +168,7 @@ func TestTheRegistryIsSetInOnePlace(t *testing.T) {
 	}
 }
 
-// The component adds the sidecar to a pod that says nothing of it, and leaves others alone.
+// The component adds the sidecar to any pod, and does not change other containers.
 func TestTheComponentAddsTheSidecarToAnyPod(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "cp", "-r", filepath.Join(root, "deploy"), dir)
@@ -199,7 +199,7 @@ spec: {template: {spec: {serviceAccountName: mine, containers: [{name: mine, ima
 	assert.Empty(t, pods["two"].Volumes)
 }
 
-// The files that docs/tutorials/kubernetes.md writes add the sidecar to the application's pods.
+// The files of docs/tutorials/kubernetes.md add the sidecar to the application's pods.
 func TestTheKubernetesTutorial(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorials", "kubernetes.md"))
 	require.NoError(t, err)
@@ -222,8 +222,9 @@ func TestTheKubernetesTutorial(t *testing.T) {
 	t.Error("no Deployment")
 }
 
-// What the submitter of the folder posts, its upstreams answer, with the data that they mount.
-func TestTheSubmittersJobsAreAnswered(t *testing.T) {
+// The upstreams of the folder can serve the jobs of its submitter with the data that they
+// mount.
+func TestUpstreamsCanServeTheSubmittersJobs(t *testing.T) {
 	all := objects(t)
 	upstream := of[*apps.Deployment](t, all, "ruleserver").Spec.Template.Spec
 	data := of[*core.ConfigMap](t, all, upstream.Volumes[0].ConfigMap.Name).Data
@@ -253,7 +254,7 @@ func TestTheSubmittersJobsAreAnswered(t *testing.T) {
 	require.NoError(t, submitter.Start())
 	t.Cleanup(func() { _ = submitter.Process.Kill(); _ = submitter.Wait() })
 	lines := bufio.NewScanner(statuses)
-	for range 9 { // each project once, and the first again
+	for range 9 { // each project once, then the first again
 		require.True(t, lines.Scan())
 		require.Equal(t, "200", lines.Text())
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are the published types of the manifests, each made anew.
+// kinds are the published types of the manifests.
 var kinds = map[meta.TypeMeta]func() meta.Object{
 	{APIVersion: "v1", Kind: "ConfigMap"}:                             func() meta.Object { return new(core.ConfigMap) },
 	{APIVersion: "v1", Kind: "Service"}:                               func() meta.Object { return new(core.Service) },
@@ -37,8 +37,8 @@ var kinds = map[meta.TypeMeta]func() meta.Object{
 	{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}: func() meta.Object { return new(inference.InferencePool) },
 }
 
-// decode reads one manifest as its published type: an unknown kind, an unknown
-// or doubled field and a value of the wrong type are errors.
+// decode decodes one manifest as its published type. An unknown kind, an unknown or repeated
+// field, and a value of a wrong type are errors.
 func decode(text []byte) (meta.Object, error) {
 	var kind meta.TypeMeta
 	if err := yaml.Unmarshal(text, &kind); err != nil {
@@ -52,7 +52,7 @@ func decode(text []byte) (meta.Object, error) {
 	return o, yaml.UnmarshalStrict(text, o)
 }
 
-// manifest decodes the one manifest of a file.
+// manifest decodes the only manifest of a file.
 func manifest[T meta.Object](t *testing.T, name string) T {
 	t.Helper()
 	o, err := decode(read(t, "kubernetes", name))
@@ -62,7 +62,7 @@ func manifest[T meta.Object](t *testing.T, name string) T {
 	return m
 }
 
-func TestEveryManifestIsOfItsPublishedType(t *testing.T) {
+func TestManifestsMatchPublishedTypes(t *testing.T) {
 	for _, file := range manifestFiles(t) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)

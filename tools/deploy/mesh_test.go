@@ -9,7 +9,7 @@ import (
 	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3" // the types that the files name
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3" // registers the types named in the files
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// envoyOf decodes a configuration of Envoy as its published types: a field that
-// they do not have is an error, and so is a value that they refuse.
+// envoyOf decodes a configuration of Envoy as its published types. An unknown field or an
+// invalid value is an error.
 func envoyOf(t *testing.T, text []byte) *bootstrap.Bootstrap {
 	t.Helper()
 	json, err := yaml.YAMLToJSONStrict(text)
@@ -43,9 +43,9 @@ func envoyOf(t *testing.T, text []byte) *bootstrap.Bootstrap {
 	return b
 }
 
-// The configuration in the config map is the one that make test-mesh runs, except
-// discovery and the port of the kubelet.
-func TestEnvoyInThePodIsTheOneThatIsTested(t *testing.T) {
+// The configuration in the config map is the one that make test-mesh tests, except for
+// discovery and the kubelet's port.
+func TestEnvoyConfigurationIsTheTestedOne(t *testing.T) {
 	want := envoyOf(t, read(t, "envoy", "envoy.yaml"))
 	got := envoyOf(t, []byte(manifest[*core.ConfigMap](t, "mesh/sidecar/envoy/envoy.yaml").Data["envoy.yaml"]))
 	find := func(b *bootstrap.Bootstrap) *cluster.Cluster {
@@ -70,7 +70,7 @@ func TestEnvoyInThePodIsTheOneThatIsTested(t *testing.T) {
 	assert.True(t, proto.Equal(want, got), "want %v\ngot %v", want, got)
 }
 
-// meshSettings are those of a config map, which pilotfish must accept.
+// meshSettings returns the settings of a config map, which pilotfish must accept.
 func meshSettings(t *testing.T, file string) (s struct {
 	settings
 	Mesh struct{ Listen string }
@@ -82,8 +82,8 @@ func meshSettings(t *testing.T, file string) (s struct {
 	return s
 }
 
-// Both sidecars are native, start before the submitter, and outlive it; Envoy, which
-// needs pilotfish, comes second.
+// Both sidecars are native, start before the submitter, and end after it. Envoy starts second,
+// because it needs pilotfish.
 func TestEnvoyAndPilotfishAreNativeSidecars(t *testing.T) {
 	all := objects(t, "mesh", "sidecar")
 	pod := of[*apps.Deployment](t, all, "submitter").Spec.Template
@@ -110,8 +110,8 @@ func TestEnvoyAndPilotfishAreNativeSidecars(t *testing.T) {
 	assert.Equal(t, of[*core.ConfigMap](t, all, "envoy-pilotfish").Name, pod.Spec.Volumes[len(pod.Spec.Volumes)-1].ConfigMap.Name)
 }
 
-// The gateway's route leads to the pool, the pool to the picker, and both know the
-// same model servers.
+// The gateway's route leads to the pool and the pool to the picker, and both select the same
+// model servers.
 func TestInferencePoolUsesPilotfish(t *testing.T) {
 	const folder = "mesh/gateway/"
 	route := manifest[*gateway.HTTPRoute](t, folder+"httproute.yaml")
@@ -167,8 +167,9 @@ func TestInferencePoolUsesPilotfish(t *testing.T) {
 	}
 }
 
-// What the picker reads of a request and of a server is the tested recipe.
-func TestThePickerFollowsTheRecipe(t *testing.T) {
+// The picker reads the same fields of requests and the same metrics of servers as the tested
+// recipe.
+func TestPickerConfigurationMatchesTheRecipe(t *testing.T) {
 	var recipe, picker map[string]any
 	require.NoError(t, yaml.UnmarshalStrict(read(t, "recipes", "vllm.yaml"), &recipe))
 	require.NoError(t, yaml.UnmarshalStrict([]byte(manifest[*core.ConfigMap](t, "mesh/gateway/pilotfish.yaml").Data["pilotfish.yaml"]), &picker))
@@ -178,7 +179,7 @@ func TestThePickerFollowsTheRecipe(t *testing.T) {
 	}
 }
 
-// manifestFiles are all manifests of deploy/kubernetes, those in folders too.
+// manifestFiles returns all manifests below deploy/kubernetes.
 func manifestFiles(t *testing.T) (files []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.yaml", "*/*.yaml", "*/*/*.yaml", "*/*/*/*.yaml"} {
@@ -187,5 +188,5 @@ func manifestFiles(t *testing.T) (files []string) {
 		files = append(files, more...)
 	}
 	require.NotEmpty(t, files)
-	return slices.DeleteFunc(files, func(path string) bool { return filepath.Base(path) == "kustomization.yaml" }) // no manifest
+	return slices.DeleteFunc(files, func(path string) bool { return filepath.Base(path) == "kustomization.yaml" }) // not a manifest
 }

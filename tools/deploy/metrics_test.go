@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// metricsPage is what a running pilotfish shows after some jobs.
+// metricsPage returns the metrics of a running pilotfish after some jobs.
 func metricsPage(t *testing.T) []byte {
 	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
-			w.WriteHeader(http.StatusNotFound) // a report that fails
+			w.WriteHeader(http.StatusNotFound) // a failed report
 		}
 	}))
 	defer upstream.Close()
@@ -44,7 +44,7 @@ func metricsPage(t *testing.T) []byte {
 	return page
 }
 
-// What a running pilotfish shows is what promtool wants to see.
+// promtool accepts the metrics of a running pilotfish.
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	page := metricsPage(t)
 	check := exec.Command("promtool", "check", "metrics")
@@ -54,9 +54,8 @@ func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	assert.Empty(t, string(out))
 }
 
-// Each label that alerts and panels choose or group by is one that the metric has, and so is
-// its value.
-func TestExpressionsNameLabelsThatAreThere(t *testing.T) {
+// Each label and label value in alerts and panels exists in the metric.
+func TestLabelsInExpressionsExist(t *testing.T) {
 	series := regexp.MustCompile(`(?m)^(pilotfish_\w+)\{(.*)\} `).FindAllStringSubmatch(string(metricsPage(t)), -1)
 	has := func(name string, m *labels.Matcher) bool {
 		known := false
@@ -67,7 +66,7 @@ func TestExpressionsNameLabelsThatAreThere(t *testing.T) {
 				return true
 			}
 		}
-		return !known // not every metric is there so early
+		return !known // some metrics do not exist yet
 	}
 	chosen := 0
 	for _, expr := range expressions(t) {
@@ -89,7 +88,7 @@ func TestExpressionsNameLabelsThatAreThere(t *testing.T) {
 	assert.Greater(t, chosen, 8)
 }
 
-// expressions are those of the alerts and of the panels.
+// expressions returns the expressions of the alerts and the panels.
 func expressions(t *testing.T) (all []string) {
 	t.Helper()
 	for _, file := range []string{"alerts.yml", "objective.yml", "recording.yml"} {
@@ -113,7 +112,7 @@ func expressions(t *testing.T) (all []string) {
 	return all
 }
 
-// serve runs pilotfish and returns host:port of its two ports.
+// serve runs pilotfish, and returns the host:port of its two ports.
 func serve(t *testing.T, upstream string) (jobs, admin string) {
 	t.Helper()
 	sidecar := exec.Command(pilotfish, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", upstream)
@@ -122,7 +121,7 @@ func serve(t *testing.T, upstream string) (jobs, admin string) {
 	require.NoError(t, sidecar.Start())
 	lines := bufio.NewScanner(log)
 	t.Cleanup(func() {
-		_ = sidecar.Process.Signal(syscall.SIGTERM) // fails if it has ended
+		_ = sidecar.Process.Signal(syscall.SIGTERM) // fails if the process has ended
 		for lines.Scan() {
 		}
 		assert.NoError(t, sidecar.Wait())

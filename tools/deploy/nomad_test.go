@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parse reads a job as the nomad command does.
+// parse parses a job as the nomad command does.
 func parse(text []byte) (*api.Job, error) {
 	return jobspec2.ParseWithConfig(&jobspec2.ParseConfig{Path: "pilotfish.nomad.hcl", Body: text, Strict: true})
 }
 
-// nomadTasks are the sidecar and the submitter.
+// nomadTasks returns the tasks of the sidecar and of the submitter.
 func nomadTasks(t *testing.T) (sidecar, submitter *api.Task) {
 	t.Helper()
 	job, err := parse(read(t, "nomad", "pilotfish.nomad.hcl"))
@@ -27,7 +27,7 @@ func nomadTasks(t *testing.T) (sidecar, submitter *api.Task) {
 	return job.TaskGroups[0].Tasks[0], job.TaskGroups[0].Tasks[1]
 }
 
-// nomadSettings renders the sidecar's configuration as an allocation would.
+// nomadSettings returns the sidecar's configuration, rendered as an allocation would.
 func nomadSettings(t *testing.T) settings {
 	t.Helper()
 	sidecar, _ := nomadTasks(t)
@@ -47,7 +47,7 @@ func nomadSettings(t *testing.T) settings {
 	return configuration(t, text.Bytes())
 }
 
-func TestTheTaskStartsFirstAndEndsItsJobs(t *testing.T) {
+func TestNomadTaskLifecycle(t *testing.T) {
 	sidecar, submitter := nomadTasks(t)
 	require.NotNil(t, sidecar.Lifecycle)
 	assert.Equal(t, api.TaskLifecycle{Hook: api.TaskLifecycleHookPrestart, Sidecar: true}, *sidecar.Lifecycle)
@@ -57,7 +57,7 @@ func TestTheTaskStartsFirstAndEndsItsJobs(t *testing.T) {
 	assert.NotRegexp(t, `^(0|root)?(:|$)`, sidecar.User)
 }
 
-func TestTheTaskIsConfiguredByItsTemplate(t *testing.T) {
+func TestNomadTemplate(t *testing.T) {
 	sidecar, submitter := nomadTasks(t)
 	s := nomadSettings(t)
 	assert.Equal(t, "127.0.0.1:8080", s.Listen, "the job port leaves loopback")

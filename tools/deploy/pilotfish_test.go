@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// settings are what of a configuration its surroundings must agree with.
+// settings is the part of a configuration that other files must be consistent with.
 type settings struct {
 	Listen, Admin string
 	Discovery     struct {
@@ -46,7 +46,7 @@ type settings struct {
 	Shutdown struct{ Grace string }
 }
 
-// configuration has pilotfish check a configuration, and reads it.
+// configuration lets pilotfish check a configuration, and decodes it.
 func configuration(t *testing.T, text []byte) settings {
 	t.Helper()
 	must(t, pilotfish, "check", write(t, "pilotfish.yaml", text))

@@ -15,7 +15,7 @@ import (
 	sigs "sigs.k8s.io/yaml"
 )
 
-// rules are a file's of alerts, as far as the tests here look into them.
+// rules is the part of a file of alerts that the tests check.
 type rules struct {
 	Groups []struct {
 		Rules []struct {
@@ -28,7 +28,7 @@ type rules struct {
 
 var update = flag.Bool("update", false, "write monitor/prometheusrule.yaml anew")
 
-// The operator's rules are the tested ones, and name the runbook as a page to open.
+// The operator's rules equal the tested ones, and link to a page of the runbook.
 func TestTheOperatorsRulesAreTheAlerts(t *testing.T) {
 	var spec, recorded map[string]any
 	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &spec))
@@ -56,12 +56,12 @@ func TestTheOperatorsRulesAreTheAlerts(t *testing.T) {
 
 func prometheusFile(name string) string { return filepath.Join(root, "deploy", "prometheus", name) }
 
-func TestAlertsFireAsTested(t *testing.T) {
+func TestAlerts(t *testing.T) {
 	must(t, "promtool", "test", "rules", prometheusFile("alerts_test.yml"), prometheusFile("recording_test.yml"))
 }
 
-// Each rule is broken in turn, so that it never or always fires: its test must see it.
-func TestTheTestsOfAlertsCanFail(t *testing.T) {
+// Each rule is changed so that it never or always fires. Its test must then fail.
+func TestTestsOfAlertsCanFail(t *testing.T) {
 	text, other := string(read(t, "prometheus", "alerts.yml")), read(t, "prometheus", "objective.yml")
 	exprs := regexp.MustCompile(`(?m)alert: (\w+)\n {8}expr: (\|\n(?: {10}.*\n)+|.*\n)`).FindAllStringSubmatchIndex(text, -1)
 	require.Greater(t, len(exprs), 10)
@@ -80,7 +80,7 @@ func TestTheTestsOfAlertsCanFail(t *testing.T) {
 	}
 }
 
-// testOf is the file of tests with the one for an alert alone.
+// testOf returns the file of tests with only the tests of one alert.
 func testOf(t *testing.T, alert string) []byte {
 	t.Helper()
 	var all map[string]any
@@ -137,8 +137,8 @@ func TestEachAlertHasTestsAndTexts(t *testing.T) {
 	}
 }
 
-// Debian's promtool is built without Consul, so each consul_sd_configs is held
-// against its type here, and promtool checks all the rest.
+// Debian's promtool is built without Consul. So each consul_sd_configs is checked against its
+// type here, and promtool checks the rest.
 func TestTheScrapeConfigurationIsAccepted(t *testing.T) {
 	rest, err := withoutConsul(read(t, "prometheus", "scrape.yml"))
 	require.NoError(t, err)
@@ -149,8 +149,8 @@ func TestTheScrapeConfigurationIsAccepted(t *testing.T) {
 	assert.ErrorContains(t, err, "field service not found")
 }
 
-// withoutConsul takes the consul_sd_configs out of a configuration, each
-// checked against its type.
+// withoutConsul removes the consul_sd_configs from a configuration, after checking each against
+// its type.
 func withoutConsul(text []byte) (rest []byte, err error) {
 	var all map[string]any
 	if err := yaml.UnmarshalStrict(text, &all); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programs are in each archive.
+// programs are the programs in each archive.
 var programs = []string{"pilotfish", "ruleserver", "tracelab"}
 
-// release builds the archives of these systems in a folder of its own.
+// release builds the archives of these systems in a temporary folder.
 func release(t *testing.T, systems []string, env ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
@@ -31,7 +31,7 @@ func release(t *testing.T, systems []string, env ...string) string {
 	return out
 }
 
-func TestReleasesAreWholeAndTheSame(t *testing.T) {
+func TestReleasesAreCompleteAndReproducible(t *testing.T) {
 	here := "linux-" + runtime.GOARCH
 	out := release(t, []string{here, "darwin-arm64"})
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
@@ -67,7 +67,8 @@ func TestReleasesAreWholeAndTheSame(t *testing.T) {
 	assert.Subset(t, strings.Split(string(sums), "\n"), strings.Split(string(again), "\n"))
 }
 
-// macOS checks that the programs of an archive are for macOS, and that its other files are those of the one for Linux.
+// macOS checks that the programs of an archive are for macOS, and that its other files equal those of the archive for
+// Linux.
 func macOS(t *testing.T, out, name, linux string) {
 	t.Helper()
 	must(t, "tar", "xzf", filepath.Join(out, name+".tar.gz"), "-C", out)
@@ -78,7 +79,7 @@ func macOS(t *testing.T, out, name, linux string) {
 	}
 	files := func(folder string) (paths []string) {
 		require.NoError(t, fs.WalkDir(os.DirFS(folder), ".", func(path string, _ fs.DirEntry, err error) error {
-			if !strings.HasPrefix(path, "licences/") { // each system needs libraries of its own
+			if !strings.HasPrefix(path, "licences/") { // the libraries differ between systems
 				paths = append(paths, path)
 			}
 			return err
@@ -90,8 +91,8 @@ func macOS(t *testing.T, out, name, linux string) {
 	assert.NoFileExists(t, filepath.Join(out, name+".deb"))
 }
 
-// declared checks that each module that is linked into a program of the folder is in the
-// program's SBOM, and that its licence is there.
+// declared checks that the SBOM of each program of the folder lists each linked module, and
+// that the folder has the module's licence.
 func declared(t *testing.T, folder string) {
 	t.Helper()
 	for _, program := range programs {
@@ -109,7 +110,7 @@ func declared(t *testing.T, folder string) {
 		assert.Equal(t, "CycloneDX", sbom.Format)
 		assert.Equal(t, "v1.2.3", sbom.Metadata.Component.Version)
 		for _, m := range built.Deps {
-			if m.Replace != nil { // the product, which the laboratory uses
+			if m.Replace != nil { // pilotfish's module, which the lab replaces
 				continue
 			}
 			assert.Contains(t, sbom.Components, struct{ Name, Version string }{m.Path, m.Version}, program)
@@ -122,7 +123,7 @@ func declared(t *testing.T, folder string) {
 	assert.FileExists(t, filepath.Join(folder, "licences", "uplot", "LICENSE"))
 }
 
-// linked checks that each link of a folder's documents leads to a file of the folder.
+// linked checks that each link in a folder's documents leads to a file of the folder.
 func linked(t *testing.T, folder string) {
 	t.Helper()
 	links := 0
@@ -143,7 +144,7 @@ func linked(t *testing.T, folder string) {
 	assert.Greater(t, links, 100)
 }
 
-// installed installs a package into an empty root, where systemd and pilotfish must accept what it brings. Installing it
+// installed installs a package into an empty root, where systemd and pilotfish must accept its files. Installing it
 // again keeps a changed configuration.
 func installed(t *testing.T, file string, command ...string) {
 	t.Helper()
@@ -173,7 +174,7 @@ func installed(t *testing.T, file string, command ...string) {
 	assert.Empty(t, must(t, "systemd-analyze", "verify", "--man=no", "--root="+dir, "pilotfish.service", "pilotfish.socket"))
 }
 
-func TestTheWorkflowsAreAccepted(t *testing.T) {
+func TestWorkflowsAreValid(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

@@ -35,14 +35,15 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	assert.Empty(t, out, "nor is there a warning")
 }
 
-// systemd sums up, from 0 to 100, what a service could do if it were taken over.
-func TestTheServiceIsConfined(t *testing.T) {
+// systemd rates the exposure of a service from 0 to 100: what it could do if an attacker
+// controlled it.
+func TestServiceExposure(t *testing.T) {
 	must(t, "systemd-analyze", "security", "--offline=true", "--threshold=15", units(t, "", ""))
 	_, err := run("systemd-analyze", "security", "--offline=true", "--threshold=15", units(t, "RestrictNamespaces=yes\n", ""))
 	assert.Error(t, err, "the threshold leaves room to do without")
 }
 
-func TestTheServiceEndsItsJobs(t *testing.T) {
+func TestServiceStopTimeoutExceedsGrace(t *testing.T) {
 	stop, err := time.ParseDuration(setting(t, "pilotfish.service", "TimeoutStopSec"))
 	require.NoError(t, err)
 	assert.Greater(t, stop, 2*time.Minute, "the default of shutdown.grace")

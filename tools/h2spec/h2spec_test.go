@@ -44,12 +44,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestNoWorseThanTheStandardLibrary runs the conformance suite against a sidecar and
-// against net/http's own server. The sidecar fails no case that the other passes.
+// TestNoWorseThanTheStandardLibrary runs the conformance suite against a sidecar and against
+// net/http's server. The sidecar must pass every case that net/http passes.
 func TestNoWorseThanTheStandardLibrary(t *testing.T) {
 	upstream, reference := serve(t), serve(t)
 	jobs := sidecar(t, upstream)
-	const timeout = 2 * time.Second // for what should not come, too: each case that fails takes as long
+	const timeout = 2 * time.Second // also the duration of each case that expects no reply
 	own, all := run(t, jobs, timeout)
 	theirs, _ := run(t, reference, timeout)
 	require.Greater(t, all, 140, "cases")
@@ -59,7 +59,7 @@ func TestNoWorseThanTheStandardLibrary(t *testing.T) {
 		if theirs[name].test != nil {
 			continue
 		}
-		// On a busy machine an answer may come too late. Then it comes with more time.
+		// On a busy machine a reply can be late. Failed cases are repeated with this timeout.
 		const patience = 30 * time.Second
 		assert.NoError(t, c.again(t, jobs, patience), "the sidecar fails, and the standard library's server does not: %s", name)
 	}
@@ -72,14 +72,14 @@ type failed struct {
 	err  error
 }
 
-// again runs the case once more.
+// again repeats the case.
 func (f failed) again(t *testing.T, address string, timeout time.Duration) error {
 	t.Helper()
 	require.NoError(t, silently(func() error { return f.test.Test(target(t, address, timeout), f.seq) }))
 	return f.test.Result.Error
 }
 
-// run runs all cases, and returns those that failed by name, and how many there are.
+// run runs all cases. It returns the failed ones by name, and the number of cases.
 func run(t *testing.T, address string, timeout time.Duration) (map[string]failed, int) {
 	t.Helper()
 	c, cases, bad := target(t, address, timeout), 0, map[string]failed{}
@@ -102,7 +102,7 @@ func run(t *testing.T, address string, timeout time.Duration) (map[string]failed
 	return bad, cases
 }
 
-// silently calls f while what is printed goes nowhere: the suite prints each case.
+// silently calls f with standard output discarded: the suite prints each case.
 func silently(f func() error) error {
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func target(t *testing.T, address string, timeout time.Duration) *config.Config 
 	return &config.Config{Host: host, Port: port, Path: "/", Timeout: timeout, MaxHeaderLen: 4000, Strict: true}
 }
 
-// serve starts a server of the standard library, HTTP/1.1 and HTTP/2 without TLS, and
+// serve starts a server of the standard library with HTTP/1.1 and HTTP/2 without TLS, and
 // returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
@@ -140,7 +140,7 @@ func serve(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// sidecar starts a pilotfish before an upstream, and returns where it takes jobs.
+// sidecar starts a pilotfish with one upstream, and returns its address for jobs.
 func sidecar(t *testing.T, upstream string) string {
 	t.Helper()
 	cmd := exec.Command(pilotfish, "serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
@@ -148,7 +148,7 @@ func sidecar(t *testing.T, upstream string) string {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended if this fails
+		_ = cmd.Process.Kill() // fails if the process has ended
 		_ = cmd.Wait()
 	})
 	scanner := bufio.NewScanner(lines)

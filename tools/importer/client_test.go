@@ -10,7 +10,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// started is a client of three upstreams.
+// started returns a client of three upstreams.
 func started(t *testing.T) (*Client, map[string]*fakeupstream.Upstream) {
 	policy, err := selection.New("bounded-hash")
 	if err != nil {
@@ -25,7 +25,7 @@ func started(t *testing.T) (*Client, map[string]*fakeupstream.Upstream) {
 	return New(policy, rand.New(rand.NewPCG(1, 2)), addresses...), ups
 }
 
-// The jobs of a project stay together, and move on when their upstream fails.
+// The jobs of a project go to one upstream, and to another when it fails.
 func TestJobsOfAProjectStayTogether(t *testing.T) {
 	c, ups := started(t)
 	post := func() {
@@ -63,11 +63,11 @@ func TestJobsOfAProjectStayTogether(t *testing.T) {
 		up.Kill()
 	}
 	if _, err := c.Post(12345, fakeupstream.ExampleJob()); err == nil || strings.Count(err.Error(), "Post ") != 3 {
-		t.Errorf("with all upstreams dead the error is %v", err) // refused, or EOF on a connection from before
+		t.Errorf("with all upstreams dead the error is %v", err) // refused, or EOF on an existing connection
 	}
 }
 
-// mostCores is a policy of our own.
+// mostCores is a policy that is defined outside of pilotfish.
 type mostCores struct{}
 
 func (mostCores) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
