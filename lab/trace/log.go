@@ -73,7 +73,7 @@ func ReadLogs(most int, key *regexp.Regexp, paths ...string) (*Logs, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no job in the log; %s", strings.Join(paths, ", "), strings.Join(logs.Notes, "; "))
+		return nil, fmt.Errorf("%s: there is no job in the log (lab/README.md has the forms of logs); %s", strings.Join(paths, ", "), strings.Join(logs.Notes, "; "))
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return a.arrived.Compare(b.arrived) })
 	read := len(all)
