@@ -100,7 +100,7 @@ func (b *Breaker) Enter(now time.Time, early bool) (e Entry, ok bool) {
 // The result of a job is ignored if the breaker has opened or closed since the job entered: what is old says nothing of
 // the upstream now. Each job has at most one result.
 
-// Succeeded takes the success of a job. It closes a breaker that is not closed, also for a job that was sent past it.
+// Succeeded records the success of a job. It closes a breaker that is not closed, also for a job that was sent past it.
 func (b *Breaker) Succeeded(now time.Time, e Entry) {
 	switch {
 	case e.epoch != b.epoch:
@@ -141,7 +141,7 @@ func (b *Breaker) Failed(now time.Time, e Entry, f Failure) {
 	}
 }
 
-// Unreachable takes a connection that took too long. It opens the breaker at once, so the result of the job is ignored.
+// Unreachable records a connection that took too long. It opens the breaker at once, so the result of the job is ignored.
 func (b *Breaker) Unreachable(now time.Time, e Entry) {
 	if !e.past && e.epoch == b.epoch {
 		b.row.n++
@@ -149,7 +149,7 @@ func (b *Breaker) Unreachable(now time.Time, e Entry) {
 	}
 }
 
-// Refused takes a refused connection: the upstream is down, and its breaker opens at once.
+// Refused records a refused connection: the upstream is down, and its breaker opens at once.
 func (b *Breaker) Refused(now time.Time) {
 	if b.down.IsZero() {
 		b.down = now
@@ -159,7 +159,7 @@ func (b *Breaker) Refused(now time.Time) {
 	}
 }
 
-// Reached takes a response or a report: an upstream that was down no longer is, and its breaker closes.
+// Reached records a response or a report: an upstream that was down no longer is, and its breaker closes.
 func (b *Breaker) Reached(now time.Time) {
 	if !b.down.IsZero() {
 		b.checks.failed = 0
@@ -168,7 +168,7 @@ func (b *Breaker) Reached(now time.Time) {
 	}
 }
 
-// Checked takes a health check: why it failed, or nil if it passed. A refused connection, or two failures in a row, open
+// Checked records a health check: why it failed, or nil if it passed. A refused connection, or two failures in a row, open
 // the breaker until the next check is over; interval is the mean time between two. A check that passed ends the open time
 // that they began. It says little about how jobs fare, so of any other open time it ends only the growth.
 func (b *Breaker) Checked(now time.Time, interval time.Duration, why error) {
@@ -204,7 +204,7 @@ func Root(err error) error {
 	return err
 }
 
-// Reported takes the upstream's counters of the jobs of all sidecars: those that ended, and those of them that failed for a
+// Reported records the upstream's counters of the jobs of all sidecars: those that ended, and those of them that failed for a
 // reason of its own; negative is unknown. Where at least half of the jobs failed, one failure of this sidecar's own opens
 // the breaker, and it stays open while the jobs of others fail. Without a failure of its own it stays closed: the
 // jobs of the others may be at fault.

@@ -34,7 +34,7 @@ func (g *gate) enter() bool {
 	return g.done != nil
 }
 
-// fail takes a failure, and reports whether it opened a gate that was closed.
+// fail records a failure, and reports whether it opened a gate that was closed.
 func (g *gate) fail(force bool) bool {
 	if g.force, g.opens = force, false; g.done != nil {
 		g.done(errFailed)
@@ -76,7 +76,7 @@ type fleet struct {
 	most          bool    // at least half of the jobs failed that ended between two reports
 }
 
-// report takes the counters of a report, and returns how many jobs of other sidecars failed since the last one; 0 where
+// report records the counters of a report, and returns how many jobs of other sidecars failed since the last one; 0 where
 // that is unknown, or the upstream has restarted.
 func (f *fleet) report(ended, failed float64) (others float64) {
 	if ended < 0 || failed < 0 {

@@ -78,7 +78,7 @@ func (s *Suspicion) SilentSince(t time.Time) bool {
 	return !s.responded.After(t) && !s.reported.After(t)
 }
 
-// Ended takes the end of a job without a response; number is the job's claim's.
+// Ended records the end of a job without a response; number is that of its claim.
 func (s *Suspicion) Ended(number uint64) {
 	if s.debt.owed > 0 && number >= s.debt.from {
 		s.debt.owed--
@@ -88,7 +88,7 @@ func (s *Suspicion) Ended(number uint64) {
 // Joined forgets what was known of an upstream that has restarted or joined again.
 func (s *Suspicion) Joined() { *s = Suspicion{Address: s.Address, listed: s.listed} }
 
-// Left takes that the upstream has left the set.
+// Left records that the upstream left the set.
 func (s *Suspicion) Left() { s.left = true }
 
 // doesNotReport reports whether the upstream is judged as one that does not report.

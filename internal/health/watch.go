@@ -42,10 +42,10 @@ func (w *Watch) Suspects(keep func(address string) bool) []string {
 	return slices.Sorted(maps.Keys(w.suspects))
 }
 
-// Hint takes that an upstream reported with a response.
+// Hint records that an upstream reported with a response.
 func (w *Watch) Hint() { w.changed = true }
 
-// Claimed takes a claim at an upstream, and returns its number.
+// Claimed records a claim at an upstream, and returns its number.
 func (w *Watch) Claimed(now time.Time, s *Suspicion, interval time.Duration) (number uint64) {
 	w.claims++
 	if s.debt.owed == 0 {
@@ -63,7 +63,7 @@ func (w *Watch) Claimed(now time.Time, s *Suspicion, interval time.Duration) (nu
 	return w.claims
 }
 
-// Responded takes the start of a response to the claim of that number. The upstream is trusted from now on, and the
+// Responded records the start of a response to the claim of that number. The upstream is trusted from now on, and the
 // response is evidence against others.
 func (w *Watch) Responded(now time.Time, s *Suspicion, number uint64, interval time.Duration) {
 	s.why, s.responded, s.debt.owed = "", now, 0
@@ -81,13 +81,13 @@ func (w *Watch) Responded(now time.Time, s *Suspicion, number uint64, interval t
 	}
 }
 
-// Reported takes a report of an upstream, which was in that state at an instant. The upstream is trusted from now on.
+// Reported records a report of an upstream, which was in that state at an instant. The upstream is trusted from now on.
 func (w *Watch) Reported(at time.Time, s *Suspicion) {
 	s.reported, s.why, s.failed, s.dead = at, "", 0, false
 	w.changed = true
 }
 
-// ReportFailed takes that a report could not be fetched or read. After two in a row the upstream is suspect, unless a
+// ReportFailed records that a report could not be fetched or read. After two in a row the upstream is suspect, unless a
 // response has begun in between. An upstream that has never reported is judged by its responses alone.
 func (w *Watch) ReportFailed(now time.Time, s *Suspicion, why error, interval time.Duration) {
 	if s.reported.IsZero() {

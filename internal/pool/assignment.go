@@ -78,7 +78,7 @@ type run struct {
 	fetched time.Duration // part of the run: fetching data that was not cached
 }
 
-// Answered takes the start of a response. The breaker learns of it now and not at the end of a stream, hours later.
+// Answered records the start of a response. The breaker learns of it now and not at the end of a stream, hours later.
 // healthy is false for a response that counts as a failure of the upstream. hint is nil if the response has none.
 func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	if a.stage != waiting {
@@ -111,7 +111,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 }
 
-// Unreached takes a connect timeout. Each costs a job the whole timeout, so the breaker opens at once. An upstream that
+// Unreached records a connect timeout. Each costs a job the whole timeout, so the breaker opens at once. An upstream that
 // has responded or reported since the claim is not down: then this is a failure like any other.
 func (a *Assignment) Unreached(now time.Time) {
 	if a.unseen() {
@@ -119,7 +119,7 @@ func (a *Assignment) Unreached(now time.Time) {
 	}
 }
 
-// ConnectionRefused takes a refused connection: the upstream is down.
+// ConnectionRefused records a refused connection: the upstream is down.
 func (a *Assignment) ConnectionRefused(now time.Time) {
 	if a.unseen() {
 		a.member.breaker.Refused(now)
@@ -131,21 +131,21 @@ func (a *Assignment) unseen() bool {
 	return a.stage == waiting && a.member.suspicion.SilentSince(a.Claimed)
 }
 
-// Hinted takes the load in the trailer of a response.
+// Hinted records the load in the trailer of a response.
 func (a *Assignment) Hinted(now time.Time, hint *Hint) {
 	if a.stage != ended {
 		a.pool.hint(now, a.member, hint)
 	}
 }
 
-// Found takes the share of the job's prompt that was cached.
+// Found records the share of the job's prompt that was cached.
 func (a *Assignment) Found(share float64) {
 	if a.stage != ended && a.prefill != nil {
 		a.prefill.Found(share, !a.moved && a.Cost.Placement == 0)
 	}
 }
 
-// Move takes that a proxy has retried the job at one of the fallbacks. It ends the attempt as one without a response, and
+// Move records that a proxy has retried the job at one of the fallbacks. It ends the attempt as one without a response, and
 // counts the job at the other upstream. It returns nil if no upstream has that address.
 func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	p := a.pool
@@ -249,7 +249,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	p.forgetIfGone(now, m)
 }
 
-// responded takes that a response has begun, which clears the upstream of suspicion.
+// responded records that a response has begun, which clears the upstream of suspicion.
 func (a *Assignment) responded(now time.Time) {
 	a.pool.watch.Responded(now, &a.member.suspicion, a.number, a.pool.cfg.Interval)
 }

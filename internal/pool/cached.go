@@ -34,7 +34,7 @@ func (c *cached) forget() {
 	c.prompts.Restarted()
 }
 
-// replace takes a listing, and drops the assumptions that it confirms or refutes. It refutes a project that it does not
+// replace stores a listing and drops the assumptions that it confirms or refutes. It refutes a project that it does not
 // contain if it was made more than two fetch times after the claim.
 func (c *cached) replace(at time.Time, listing CacheSet, fetchTime func(project uint64) float64) {
 	c.listing, c.at, c.tooLong = listing, at, ""

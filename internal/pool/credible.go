@@ -192,7 +192,7 @@ type doubts struct {
 	doubted  bool
 }
 
-// observe takes the number of jobs in a report. older is the number of this sidecar's jobs that must be among them.
+// observe records the number of jobs in a report. older is the number of this sidecar's jobs that must be among them.
 func (d *doubts) observe(at time.Time, jobs float64, older int) {
 	d.at = at
 	switch few := 2*jobs < float64(older); {

@@ -71,8 +71,8 @@ func (f *fetchModel) expected(bytes float64) float64 {
 	return f.startup + f.perByte*bytes
 }
 
-// observe takes that fetching data of that size delayed a response by took; 0 is an unknown size. answer is the usual time
-// to first byte without a fetch. The shorter the fetch is beside it, the less the observation says and the smaller the step.
+// observe records that fetching data of that size delayed a response by took; 0 is an unknown size. answer is the usual time
+// to first byte without a fetch. If the fetch is short beside it, the observation is unreliable and the step small.
 func (f *fetchModel) observe(bytes, took, answer float64) {
 	want := f.expected(bytes)
 	step := math.Pow(fetchStep, want/(want+answer))
@@ -108,7 +108,7 @@ type rate struct {
 	lastBusy      float64
 }
 
-// observe takes an upstream's counter of completed jobs and its busy cores.
+// observe records an upstream's counter of completed jobs and its busy cores.
 func (r *rate) observe(at time.Time, completed, busy float64) {
 	dt := at.Sub(r.at).Seconds()
 	if done := completed - r.lastCompleted; !r.at.IsZero() && done >= 0 && dt > 0 { // not the first since it started

@@ -18,7 +18,7 @@ func (f *fixture) lengthOf(r Request, took time.Duration) float64 {
 	return a.Expected
 }
 
-// Jobs of one project are told apart by their length key. A key that is new goes by its project, a project that is new by all.
+// Durations are learned by length key. A job with a new key has the duration of its project, one of a new project that of all.
 func TestLengthsByKey(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	for range 40 {

@@ -22,7 +22,7 @@ type Request struct {
 	Heavy bool
 	// Bytes is the size of the project's data; 0 is unknown.
 	Bytes float64
-	// LengthKey is a hash of what tells the project's jobs apart by their duration; 0 for nothing.
+	// LengthKey is the hash of the values of job.length_key, which group the project's jobs by duration; 0 is none.
 	LengthKey uint64
 	// Among, if not nil, restricts the job to these addresses.
 	Among *Places

@@ -13,7 +13,7 @@ type Openings struct {
 	members []*member
 	levels  []overload.Level // of the members
 	best    overload.Level   // the highest of these
-	unsure  bool             // some upstreams are for heavy jobs, suspect or nearly half open: only a claim can tell
+	unsure  bool             // some upstreams are for heavy jobs, suspect or nearly half open: only a claim decides
 	hour    uint64
 }
 

@@ -14,8 +14,8 @@ const (
 	// In a pool of nearFrom upstreams, a claim considers the near ones, which are the first in the project's rendezvous
 	// order. The project's data is hardly ever elsewhere: an upstream is chosen only if all before it cost more.
 	nearFrom, near = 64, 32
-	// In a pool of manyFrom upstreams, a claim that finds no free core near considers this many. More choice gains
-	// nothing, and other jobs wait meanwhile.
+	// In a pool of manyFrom upstreams, a claim that finds no free core near considers this many. Considering
+	// more gains nothing and delays other jobs.
 	manyFrom, many = 1024, 512
 )
 

@@ -8,7 +8,7 @@ import (
 	"example.org/pilotfish/internal/prompts"
 )
 
-// Report takes a report of an upstream. It ignores a report that is not newer than the last one, or from an upstream that has
+// Report records a report of an upstream. It ignores a report that is not newer than the last one, or from an upstream that has
 // left. Impossible figures count as unknown. If a hint is newer, its load stays, and the rest of the report counts.
 func (p *Pool) Report(now time.Time, address string, r Report) {
 	m, ok := p.members[address]
@@ -45,21 +45,21 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	}
 }
 
-// ReportFailed takes that an upstream's report could not be fetched or read.
+// ReportFailed records that an upstream's report could not be fetched or read.
 func (p *Pool) ReportFailed(now time.Time, address string, why error) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		p.watch.ReportFailed(now, &m.suspicion, why, p.cfg.Interval)
 	}
 }
 
-// Checked takes a health check of an upstream: why it failed, or nil.
+// Checked records a health check of an upstream: why it failed, or nil.
 func (p *Pool) Checked(now time.Time, address string, why error) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		m.breaker.Checked(now, p.cfg.Interval, why)
 	}
 }
 
-// Listing takes a cache listing that does not come with a report, made at an instant. It ignores a listing that is not newer
+// Listing records a cache listing that does not come with a report, made at an instant. It ignores a listing that is not newer
 // than the last one, or from an upstream that has left.
 func (p *Pool) Listing(at time.Time, address string, listing CacheSet) {
 	if m, ok := p.members[address]; ok && m.inSet && at.After(m.cached.at) {
@@ -67,7 +67,7 @@ func (p *Pool) Listing(at time.Time, address string, listing CacheSet) {
 	}
 }
 
-// list takes a cache listing, unless it is too long to be believed.
+// list records a cache listing, unless it is too long to be believed.
 func (p *Pool) list(m *member, at time.Time, listing CacheSet) {
 	if n := listing.Len(); n > manyListed {
 		most := 0
@@ -85,7 +85,7 @@ func (p *Pool) list(m *member, at time.Time, listing CacheSet) {
 	})
 }
 
-// hint takes the load in a response: a partial report, newer than the last poll. It counts if the upstream has reported or
+// hint records the load in a response: a partial report, newer than the last poll. It counts if the upstream has reported or
 // evidently does not report.
 func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 	alone := now.Sub(m.since) > loadIntervals*p.cfg.Interval
@@ -114,7 +114,7 @@ func (p *Pool) compareTimes(m *member, usual *average, took time.Duration) {
 	m.slowness.judge(n.slownesses)
 }
 
-// Changed takes events of an upstream's cache of prompts.
+// Changed records events of an upstream's cache of prompts.
 func (p *Pool) Changed(now time.Time, address string, changes []prompts.Change) {
 	if m, ok := p.members[address]; ok && m.inSet {
 		for _, c := range changes {

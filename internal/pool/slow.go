@@ -27,7 +27,7 @@ type slowness struct {
 	slow    bool
 }
 
-// observe takes a time to first byte, without the wait. project is the project's part.
+// observe records a time to first byte, without the wait. project is the project's part.
 func (s *slowness) observe(took time.Duration, project *average) {
 	known := project.n >= enoughOfProject
 	if known {

@@ -20,7 +20,7 @@ type count struct {
 	until time.Time // when the next upstream is about to stop; zero is never
 }
 
-// changed takes a new set of upstreams.
+// changed records a new set of upstreams.
 func (t *takers) changed(set []*member) {
 	heavy := func(m *member) bool { return m.Heavy }
 	t.mixed = slices.ContainsFunc(set, heavy) && slices.ContainsFunc(set, func(m *member) bool { return !m.Heavy })
