@@ -279,7 +279,7 @@ func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
 	_, cfg := newAPIServer(t)
 	broken := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(broken, []byte("clusters: 7"), 0o600))
-	for path, why := range map[string]string{broken: "cannot unmarshal", broken + ".gone": "no such file"} {
+	for path, why := range map[string]string{broken: "cannot unmarshal", broken + ".gone": "no such file", "/dev/zero": "/dev/zero is not a regular file"} {
 		cfg.Kubeconfig = path
 		err := faultOf(Settings{Kubernetes: &cfg})
 		assert.ErrorContains(t, err, "discovery.kubernetes.kubeconfig: ")

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/httpclient"
 )
 
@@ -51,9 +52,17 @@ type slicePort struct {
 	Port     *int32 `json:"port"`     // nil means every port
 }
 
+// maxKubeconfig is the maximum size of a kubeconfig file, in bytes.
+const maxKubeconfig = 1 << 20
+
 // connect returns a client of the service's EndpointSlices. Without a kubeconfig, clientcmd takes
 // the server and the namespace of the pod.
 func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
+	if s.Kubeconfig != "" {
+		if _, err := files.Read(s.Kubeconfig, maxKubeconfig); err != nil { // clientcmd reads a file of any size
+			return nil, err
+		}
+	}
 	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig}, &clientcmd.ConfigOverrides{})
 	conf, err := from.ClientConfig()
