@@ -18,19 +18,6 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// A head has a bound of its own. The rest of one that is longer is not read.
-func TestAHeadThatIsTooLong(t *testing.T) {
-	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}})
-	for fields, want := range map[string][]int{
-		"X: " + strings.Repeat("x", 30_000): {200}, "X: " + strings.Repeat("x", 40_000): {431}, "X: " + strings.Repeat("x", 1<<20): {431, 0},
-		strings.Repeat("X: 1\r\n", 10_000) + "X: 1": {431, 0},
-	} {
-		s := c.connect()
-		go s.say("GET / HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", fields)
-		assert.Contains(t, want, s.status())
-	}
-}
-
 // A long head counts for as long as its job is under way, like a body. So does a job over HTTP/2.
 func TestLongHeadsCountInTheBudget(t *testing.T) {
 	for proto, newClient := range map[string]func(testing.TB) *http.Client{"HTTP/1.1": client, "HTTP/2.0": h2c} {

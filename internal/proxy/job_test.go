@@ -30,13 +30,10 @@ func TestTooLargeBodiesAreRefusedReadably(t *testing.T) {
 		head   string
 		status int
 	}{
-		"the limit":                {limit, "Content-Length: %d\r\n\r\n", 200},
-		"the limit in chunks":      {limit, "", 200},
-		"one more":                 {limit + 1, "Content-Length: %d\r\n\r\n", 413},
-		"one more in chunks":       {limit + 1, "", 413},
-		"twice as much":            {2 * limit, "Content-Length: %d\r\n\r\n", 413},
-		"nearly thrice, in chunks": {2*limit + limit/2, "", 413},
-		"one more, unasked":        {limit + 1, "Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", 413},
+		"the limit":           {limit, "Content-Length: %d\r\n\r\n", 200},
+		"the limit in chunks": {limit, "", 200},
+		"one more":            {limit + 1, "Content-Length: %d\r\n\r\n", 413},
+		"one more in chunks":  {limit + 1, "", 413},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{Config: job.Config{MaxBody: limit}}})

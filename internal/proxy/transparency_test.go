@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -90,36 +89,6 @@ func TestAnswersPassWhole(t *testing.T) {
 				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20), "an answer is not kept")
 			})
 		}
-	}
-}
-
-func TestBodilessAnswers(t *testing.T) {
-	for name, tc := range map[string]struct{ answer, length string }{
-		"a length":  {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "5"},
-		"with body": {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", "5"},
-		"unknown":   {"HTTP/1.1 200 OK\r\n\r\n", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			up := answering(t, tc.answer)
-			c := startSidecar(t, setup{upstreams: []string{up.address}})
-			s := c.connect()
-			for range 2 { // on one connection: no byte of a body may be left on it
-				s.say("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-				res, err := http.ReadResponse(s.in, &http.Request{Method: "HEAD"})
-				require.NoError(t, err)
-				body, err := io.ReadAll(res.Body)
-				require.NoError(t, err)
-				_ = res.Body.Close()
-				assert.Empty(t, body)
-				assert.Equal(t, 200, res.StatusCode)
-				assert.Equal(t, tc.length, res.Header.Get("Content-Length"))
-				assert.NotContains(t, res.Header, "Date")
-			}
-			for _, r := range c.seen(2) {
-				assert.Equal(t, intake.Complete, r.Completeness)
-				assert.False(t, r.Unframed)
-			}
-		})
 	}
 }
 

@@ -81,6 +81,7 @@ func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
 			if res, _, err := client.Do(t.Context(), r); err == nil {
 				text, err := res.all()
 				require.NoError(t, err)
+				assert.False(t, res.Unframed())
 				got = fmt.Sprintf("%d %q", res.StatusCode, text)
 			}
 			assert.Equal(t, c.want, got)
