@@ -72,6 +72,8 @@ const (
 	headTimeout = 10 * time.Second
 	// longHead is the size of the largest head that net/http reads, in bytes: 4 KiB more than its limit.
 	longHead = 36 << 10
+	// noMemory is the status of a request whose head exceeds the budget.
+	noMemory = "503 Service Unavailable"
 )
 
 // restOfHead waits for the rest of a head. If that does not arrive, head is nil, and status is the status of the error
@@ -93,7 +95,7 @@ func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
 		}
 	}
 	if c.server.cfg.Budget.Reserve(longHead) != nil {
-		return nil, "503 Service Unavailable"
+		return nil, noMemory
 	}
 	defer c.server.cfg.Budget.Return(longHead)
 	long := append(make([]byte, 0, longHead), seen...)
@@ -164,7 +166,11 @@ func prefaced(seen []byte) bool {
 func (c *conn) refuse(status string) {
 	if status != "" {
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write
-		_, _ = io.WriteString(c.tcp, "HTTP/1.1 "+status+"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+status)
+		later := ""
+		if status == noMemory {
+			later = "Retry-After: 1\r\n"
+		}
+		_, _ = io.WriteString(c.tcp, "HTTP/1.1 "+status+"\r\n"+later+"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+status)
 		c.set(lingering)
 		linger(c.tcp)
 	}

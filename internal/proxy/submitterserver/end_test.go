@@ -60,6 +60,7 @@ func TestLongHeadsCount(t *testing.T) {
 	res, err := http.ReadResponse(bufio.NewReader(send(slow)), nil)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
+	assert.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.NoError(t, res.Body.Close())
 	_, err = io.WriteString(first, "\r\n\r\n")
 	require.NoError(t, err)
