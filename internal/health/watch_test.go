@@ -239,3 +239,16 @@ func TestOneLongJobMakesNoSuspect(t *testing.T) {
 	w.Claimed(start, &s, interval)
 	require.NotEmpty(t, s.Why())
 }
+
+// Responses elsewhere make no suspect of an upstream that has left.
+func TestAnUpstreamThatLeftIsNotJudged(t *testing.T) {
+	var w Watch
+	s, other := Suspicion{Address: "a"}, Suspicion{Address: "b"}
+	w.Claimed(start, &s, interval)
+	w.Claimed(start, &s, interval)
+	s.Left()
+	for range 5000 {
+		w.Responded(start, &other, w.Claimed(start, &other, interval), interval)
+	}
+	require.Empty(t, s.Why())
+}
