@@ -19,16 +19,17 @@ func (c *conn) next() (r *http.Request, over bool) {
 		c.posted = false
 		return nil, false
 	}
-	status := ""
-	if !headEnds(seen) {
+	size, status := http1.Size(seen), ""
+	if size == 0 {
 		seen, status = c.restOfHead(seen)
+		size = http1.Size(seen)
 	}
 	switch {
 	case seen == nil:
 	case c.served > 0 && prefaced(seen):
 		status = "400 Bad Request"
 	default:
-		if r := c.request(seen); r != nil {
+		if r := c.request(seen, size); r != nil {
 			return r, false
 		}
 		c.handOn(seen)
@@ -49,9 +50,9 @@ func (c *conn) skipLineEnds() {
 	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // does not fail
 }
 
-// request parses the request that starts with seen. It returns nil if the request is not plain or not in the buffer.
-func (c *conn) request(seen []byte) *http.Request {
-	size := http1.Size(seen)
+// request parses the request that starts with seen and whose head has this size. It returns nil if the request is not plain or
+// not in the buffer.
+func (c *conn) request(seen []byte, size int) *http.Request {
 	if size == 0 || c.In == nil {
 		return nil
 	}
