@@ -25,7 +25,7 @@ func row(address string) quality.Upstream {
 	return quality.Upstream{State: pool.State{Upstream: pool.Upstream{Address: address}, Why: "draining", Status: "draining; slow: 3 times"}, Mode: quality.JobsFail}
 }
 
-// config is a port with one upstream, a:1, that can be drained.
+// config returns a Config with one upstream, a:1, that can be drained.
 func config() admin.Config {
 	return admin.Config{
 		Metrics: http.NotFoundHandler(),
@@ -58,7 +58,7 @@ func serve(t *testing.T, cfg admin.Config, method, target string, change ...func
 	return w
 }
 
-// Each path replies with what the sidecar says, and only after the check of browsers.
+// Each path replies with the sidecar's state, and only after the check of browsers.
 func TestPaths(t *testing.T) {
 	cfg, checked := config(), config()
 	cfg.Write, checked.Write = func() bool { return true }, func() bool { return true }
@@ -129,7 +129,7 @@ func TestPick(t *testing.T) {
 	assert.Contains(t, w.Body.String(), pool.ErrEmpty.Error())
 }
 
-// deadlines are those of a connection.
+// deadlines records the deadlines of a connection.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	read, write time.Time
@@ -152,7 +152,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// What cannot be shown is an error, not an empty page that looks well.
+// A value that cannot be encoded is an error, not an empty page.
 func TestNumbersWithoutJSON(t *testing.T) {
 	cfg := config()
 	cfg.Points = func() []quality.Point { return []quality.Point{{Jobs: math.Inf(1)}} }
@@ -182,7 +182,7 @@ func TestDrain(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, serve(t, cfg, http.MethodGet, "/api/upstreams/a:1/drain").Code)
 }
 
-// The check sees every origin but this port's own.
+// The check rejects every origin except this port's own.
 func TestOwnOrigin(t *testing.T) {
 	cfg := config()
 	var seen []string

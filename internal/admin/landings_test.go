@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Landings are an even sample of the jobs that needed data, and bounded; so are the projects, which are those used last.
+// Landings are a bounded, even sample of the jobs that needed data. Holdings are bounded, too: the projects used last.
 func TestLandings(t *testing.T) {
 	var l admin.Landings
 	now := time.Now()

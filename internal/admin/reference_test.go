@@ -18,7 +18,7 @@ import (
 	"example.org/pilotfish/test/manual"
 )
 
-// docs/api.md lists every field of /api/*, made from the types and their comments:
+// docs/api.md lists every field of /api/*, generated from the types and their comments:
 //
 //	go test ./internal/admin -run TestReference -update
 
@@ -40,8 +40,8 @@ type fieldManual struct {
 	comments *manual.Comments
 }
 
-// table writes a type's fields, and then the types that they lead to. The comment of a field
-// names it, and the fields after it that have none of their own.
+// table writes the fields of a type, and then the types of the fields. The comment of a field
+// also documents the fields after it that have no comment.
 func (m *fieldManual) table(typ reflect.Type) {
 	if slices.Contains(m.done, typ) {
 		return
@@ -83,7 +83,7 @@ func (m *fieldManual) table(typ reflect.Type) {
 	}
 }
 
-// title is what a type is called where several packages have one of its name.
+// title is the name of a type, with its package if several packages have a type of that name.
 func title(typ reflect.Type) string {
 	switch typ {
 	case reflect.TypeFor[pool.Ranked]():
@@ -94,7 +94,7 @@ func title(typ reflect.Type) string {
 	return strings.ToLower(typ.Name())
 }
 
-// inner is the struct that a value is made of, if it has a table of its own.
+// inner is the struct in a type, if the struct has a table.
 func inner(typ reflect.Type) reflect.Type {
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 		typ = typ.Elem()

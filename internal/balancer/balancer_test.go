@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newBalancer guards n upstreams whose breakers practically never open, unless
-// the number of failures is given.
+// newBalancer returns a balancer of n upstreams. Breakers do not open, unless the number of
+// failures is given.
 func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balancer.Hooks, failures ...int) *balancer.Balancer {
 	t.Helper()
 	guarded := health.Default()
@@ -38,7 +38,7 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 	return over(t, n, "least-in-flight", "threshold", s, queue, hooks)
 }
 
-// over is a balancer of n upstreams with a policy and detectors by name.
+// over returns a balancer of n upstreams with a policy and detectors by name.
 func over(
 	t testing.TB, n int, policy, detector string, s pool.Settings, queue dispatch.QueueSettings, hooks balancer.Hooks,
 ) *balancer.Balancer {
@@ -62,7 +62,7 @@ func over(
 	return b
 }
 
-// claim begins a job that arrives now and claims an upstream for it.
+// claim submits a job that arrives now, and claims an upstream for it.
 func claim(ctx context.Context, b *balancer.Balancer, r dispatch.Request) (*balancer.Lease, error) {
 	r.Arrived = time.Now()
 	return b.Claim(ctx, r.Arrived, b.Begin(r))
@@ -88,13 +88,13 @@ func bounded(jobs int) dispatch.QueueSettings {
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
 
-// load reports, in a bubble, that the upstream is overloaded, or that it is idle.
+// load reports that the upstream is overloaded, or that it is idle. It needs fake time.
 func load(b *balancer.Balancer, i int, stalled float64) {
 	b.Report(address(i), pool.Report{
 		At: time.Now(), Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
 		Wait: math.NaN(),
 	})
-	time.Sleep(time.Nanosecond) // of the bubble's time: the next report is a later one
+	time.Sleep(time.Nanosecond) // the time of the next report must be later
 }
 
 func TestRunServesWhenOnlyTimePasses(t *testing.T) {
@@ -160,7 +160,7 @@ func TestConservationUnderConcurrency(t *testing.T) {
 					for again := true; again; {
 						again = false
 						select {
-						case <-withdrawn: // it was too late
+						case <-withdrawn: // the withdrawal was too late
 						default:
 						}
 						l, err := b.Claim(ctx, time.Now(), j)
@@ -229,7 +229,7 @@ func TestOverdueResponsesCauseAPoll(t *testing.T) {
 		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{Ask: func(address string) { asked = append(asked, address) }})
 		load(b, 0, 0)
 		load(b, 1, 0)
-		time.Sleep(11 * time.Second) // the reports are old: answers elsewhere are evidence, too
+		time.Sleep(11 * time.Second) // the reports are old: responses elsewhere are evidence, too
 		for range 100 {
 			l, err := claim(t.Context(), b, dispatch.Request{})
 			require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestPanicReleasesTheMutex(t *testing.T) {
 	}
 }
 
-// Other settings reach the pool, the breakers and the dispatcher.
+// Changed settings apply to the pool, the breakers and the dispatcher at once.
 func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
@@ -290,7 +290,7 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 	})
 }
 
-// States lists each upstream once, in order, however many steps that takes.
+// States lists each upstream once, in order, in any number of steps.
 func TestStatesOfManyUpstreams(t *testing.T) {
 	for _, n := range []int{0, 1, 499, 500, 501, 1000, 2300} {
 		b := newBalancer(t, n, dispatch.DefaultQueue(), balancer.Hooks{})

@@ -15,13 +15,13 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// manyProjects is how many projects the jobs of BenchmarkJob have: enough that what is
-// known of one has left the processor's nearest cache when its next job comes.
+// manyProjects is enough to evict the state of a project from the processor's nearest cache
+// before its next job.
 const manyProjects = 20_000
 
-// BenchmarkJob is what choosing and counting take for one job, by the number of upstreams.
-// 32 jobs are open. Each upstream has a fifth of the projects cached, and reports once in
-// 100,000 jobs: every five seconds, at 20,000 jobs a second.
+// BenchmarkJob measures the claim and the end of one job, by the number of upstreams. 32 jobs
+// are open. Each upstream has a fifth of the projects cached, and reports once in 100,000 jobs:
+// every five seconds, at 20,000 jobs a second.
 func BenchmarkJob(b *testing.B) {
 	for _, n := range []int{4, 14, 300, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -51,14 +51,14 @@ func BenchmarkJob(b *testing.B) {
 
 func randomProject(rng *rand.Rand) uint64 { return hash.Mix(1 + rng.Uint64N(manyProjects)) }
 
-// fifth is the cache of an upstream that has a fifth of all projects.
+// fifth is the cache of an upstream with a fifth of all projects.
 type fifth uint64
 
 func (f fifth) Contains(project uint64) bool { return hash.Pair(project, uint64(f))%5 == 0 }
 func (fifth) Bytes(uint64) float64           { return 0 }
 func (fifth) Len() int                       { return manyProjects / 5 }
 
-// report has upstream i report now.
+// report adds a report of upstream i.
 func report(lb *balancer.Balancer, i int) {
 	lb.Report(address(i), pool.Report{
 		At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1,
@@ -66,7 +66,8 @@ func report(lb *balancer.Balancer, i int) {
 	})
 }
 
-// benched is a balancer as the sidecar has it, of n upstreams that have reported.
+// benched returns a balancer configured like the sidecar's, with n upstreams that have
+// reported.
 func benched(b *testing.B, n int, policy string) *balancer.Balancer {
 	s := pool.Settings{Interval: time.Hour, Breaker: health.Default()}
 	lb := over(b, n, policy, "none", s, dispatch.DefaultQueue(), balancer.Hooks{
@@ -78,11 +79,11 @@ func benched(b *testing.B, n int, policy string) *balancer.Balancer {
 	return lb
 }
 
-// BenchmarkUpstreams is how long one event takes, and jobs wait for it, by the number of upstreams.
+// BenchmarkUpstreams measures one event, during which jobs wait, by the number of upstreams.
 func BenchmarkUpstreams(b *testing.B) {
 	for _, n := range []int{14, 1000, 10_000} {
 		lb, i := benched(b, n, "expected"), 0
-		set := [2][]pool.Upstream{make([]pool.Upstream, n), make([]pool.Upstream, n)} // nine of ten change
+		set := [2][]pool.Upstream{make([]pool.Upstream, n), make([]pool.Upstream, n)} // nine of ten upstreams change
 		for k := range n {
 			set[0][k].Address, set[1][k].Address = address(k), address(k+(n+9)/10)
 		}

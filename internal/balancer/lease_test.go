@@ -65,7 +65,7 @@ func TestLeaseUpdatesThePool(t *testing.T) {
 	})
 }
 
-// What is shown of the jobs at upstreams, and what a job says of an upstream.
+// The open jobs, and a job's state at an upstream, as the admin port shows them.
 func TestOpenJobsAndProjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
@@ -108,7 +108,8 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	})
 }
 
-// A response may begin a moment after its job was withdrawn. Its new place is free again.
+// A response can start just after its job was withdrawn. The claim of the other upstream then
+// ends.
 func TestWithdrawalAfterTheResponseStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{})
@@ -130,7 +131,7 @@ func TestWithdrawalAfterTheResponseStarted(t *testing.T) {
 
 // A queued job can get an upstream and be moved to another just as its submitter disconnects. Both claims end.
 func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
-	for range 64 { // what a submitter's end and a grant that come together mean is drawn
+	for range 64 { // it is random whether the disconnect or the grant is handled first
 		synctest.Test(t, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			var b *balancer.Balancer
@@ -152,7 +153,7 @@ func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
 	}
 }
 
-// hangs makes an upstream suspect.
+// hangs makes an upstream a suspect.
 func hangs(b *balancer.Balancer, i int) {
 	for range 2 {
 		b.ReportFailed(address(i), health.ErrNoResponse)

@@ -17,7 +17,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// prober is Hooks.Probe: each probe takes a while, and finds that upstreams are full.
+// prober is Hooks.Probe. Each probe takes some time, and finds full upstreams.
 type prober struct {
 	takes    time.Duration
 	full     []string
@@ -51,7 +51,8 @@ func (p *prober) probe(ctx context.Context, addresses []string, project string, 
 	return loads
 }
 
-// probing is a balancer of two upstreams. Their jobs take 5 s, and by their reports the first one is cheaper.
+// probing returns a balancer of two upstreams. Their jobs take 5 s, and by their reports the first one is
+// cheaper.
 func probing(t *testing.T, p *prober) *balancer.Balancer {
 	s := pool.Settings{Interval: 5 * time.Second, Breaker: health.Default(), Probe: true}
 	b := over(t, 2, "expected", "none", s, dispatch.DefaultQueue(), balancer.Hooks{Probe: p.probe})
@@ -102,7 +103,8 @@ func TestAClaimWaitsForProbes(t *testing.T) {
 	}
 }
 
-// A submitter that leaves during the probes is no failure of the upstreams: they are probed for the next jobs.
+// A submitter that disconnects during the probes is not counted as a failure of the upstreams: they are probed
+// for the next jobs.
 func TestAProbeOfAJobThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &prober{takes: 10 * time.Millisecond}

@@ -14,12 +14,12 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// An upstream that drains is asked to withdraw a waiting job. Another upstream is claimed for it until the upstream
-// refuses, or a second after it accepted; that is enough for the response to the job.
+// A draining upstream gets a request to withdraw a waiting job. Another upstream is claimed for the job until the
+// first refuses, or until a second after it accepted: enough for the response to the job.
 func TestAnUpstreamIsAskedToWithdrawAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		accepts bool
-		end     func(b *balancer.Balancer, j *dispatch.Job, l *balancer.Lease) // soon after the request
+		end     func(b *balancer.Balancer, j *dispatch.Job, l *balancer.Lease) // shortly after the request
 		counts  []int                                                          // jobs at upstreams after half a second, and after two
 	}{
 		"it refuses":  {false, nil, []int{1, 1}},

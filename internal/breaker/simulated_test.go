@@ -12,9 +12,9 @@ import (
 	"example.org/pilotfish/internal/health"
 )
 
-// The simulated gate does what the library's does, over random histories of what internal/health does with a gate: it
-// calls an open gate only after the open time, returns the results of many jobs through one function, and none of a job from
-// before the last opening or closing.
+// The simulated gate agrees with the library's in random histories of calls as internal/health makes them: an open gate is
+// called only after the open time, the results of many jobs are returned through one function, and results from before the
+// last opening or closing are not returned.
 func TestSimulatedAgreesWithTheLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, refused := 0, 0
@@ -28,7 +28,7 @@ func TestSimulatedAgreesWithTheLibrary(t *testing.T) {
 
 func gatesAgree(t *testing.T, rng *rand.Rand) (opened, refused int) {
 	most := 1 + rng.IntN(6)
-	var asked [2][]int // by both: at how many failures in a row
+	var asked [2][]int // of both gates: the numbers of failures in a row
 	trips := func(i int) func(int) bool {
 		return func(inARow int) bool {
 			asked[i] = append(asked[i], inARow)
@@ -36,7 +36,7 @@ func gatesAgree(t *testing.T, rng *rand.Rand) (opened, refused int) {
 		}
 	}
 	twin, library := &simulated{trips: trips(0)}, New(trips(1))
-	var done [2]func(error) // of both, since they opened or closed last
+	var done [2]func(error) // of both gates, since they opened or closed last
 	half := false
 	for range 200 {
 		switch {

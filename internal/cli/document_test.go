@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// file is what the documents of these tests set.
+// file is the type of the documents in these tests.
 type file struct {
 	Name   string        `yaml:"name"`
 	Wait   time.Duration `yaml:"wait"`
@@ -153,8 +153,8 @@ func TestFaultsOfADocument(t *testing.T) {
 	}
 }
 
-// A value of a wrong type keeps its default, and check reports no second fault about it.
-// The time for a file does not grow with the number of its faults: a reload must end.
+// A value of a wrong type keeps its default, and check reports no second fault about it. The
+// time for a file does not grow with the number of its faults, so a reload ends.
 func TestFaultsAreBounded(t *testing.T) {
 	var many strings.Builder
 	for i := range maxKeys + 1 {
@@ -167,7 +167,7 @@ func TestFaultsAreBounded(t *testing.T) {
 }
 
 func TestWrongTypeIsReportedOnce(t *testing.T) {
-	var f file // the default of wait, 0, is refused by the check
+	var f file // check refuses 0, the default of wait
 	_, err := NewDocument("F", []byte("wait: soon")).Decode(&f, f.check)
 	assert.EqualError(t, err, `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "soon"`)
 }

@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// shop has commands with everything that a command can have.
+// shop returns a program whose commands use every feature of a command.
 func shop() Program {
 	var commands struct {
 		Sell sellCommand `cmd:"" help:"Sell what there is."`

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// prog has one command.
+// prog returns a program with one command.
 func prog() Program {
 	var commands struct {
 		Do doCommand `cmd:"" help:"Do something."`
@@ -73,7 +73,7 @@ func TestVersion(t *testing.T) {
 	assert.Equal(t, "1.2.3 (commit fedcba) "+runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH, Version("1.2.3"))
 }
 
-// A signal ends the context, and says that it was an interruption.
+// A signal cancels the context with its name as the cause.
 func TestContext(t *testing.T) {
 	ctx, stop := Context()
 	defer stop()

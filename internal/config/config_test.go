@@ -17,8 +17,9 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Each file in testdata/bad gives exactly the errors in its .error file; each file in testdata/unwise is valid and gives exactly these warnings.
-// FILE is its name, and KINDS are the kinds of sources. Those in testdata/good are neither.
+// Each file in testdata/bad gives exactly the errors in its .error file. Each file in testdata/unwise is valid and gives
+// exactly the warnings in its file. Those in testdata/good give neither. FILE is the file's name, and KINDS are the kinds
+// of sources.
 func TestFaultsAndWarnings(t *testing.T) {
 	for folder, least := range map[string]int{"bad": 21, "unwise": 5, "good": 1} {
 		files, err := filepath.Glob("testdata/" + folder + "/*.yaml")
@@ -40,7 +41,7 @@ func TestFaultsAndWarnings(t *testing.T) {
 	}
 }
 
-// An old name of a key works, with a warning. Beside the present name it is unknown.
+// The old name of a key works, with a warning. Together with the new name it is unknown.
 func TestRenamedKeys(t *testing.T) {
 	for old, now := range map[string]string{
 		"discovery: {keep_last: 1s}":  "discovery: {empty_after: 1s}",
@@ -66,8 +67,8 @@ func TestRenamedKeys(t *testing.T) {
 	assert.ErrorContains(t, err, "F:1:24: discovery.empty_after: ")
 }
 
-// The defaults, written as a file, are the defaults: a key that could not be
-// written or read would be missing.
+// Reading the defaults written as a file gives the defaults, so every key can be written and
+// read.
 func TestDefaultsAreReadBack(t *testing.T) {
 	want := Default()
 	want.Hosts = []string{"sidecar.internal"}
@@ -78,8 +79,8 @@ func TestDefaultsAreReadBack(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// A place is written as its pointer or as a section, and one place as a list or alone. It goes over
-// the default whole.
+// A place is a pointer or a section, and several places are a list. It replaces the default
+// completely.
 func TestPlaces(t *testing.T) {
 	for text, want := range map[string]intake.Places{
 		"{}":                         {{Pointer: "/project_id"}},
@@ -101,7 +102,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// The README's example says nothing but defaults, beside the upstreams.
+// The README's example contains only defaults, besides the upstreams.
 func TestTheReadmeShowsDefaults(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -18,8 +18,8 @@ import (
 	"example.org/pilotfish/test/manual"
 )
 
-// The reference of all keys is made from the settings' types, their comments and
-// their defaults:
+// The reference of all keys is generated from the settings' types, their comments and their
+// defaults:
 //
 //	go test ./internal/config -run TestReference -update
 
@@ -41,7 +41,7 @@ func newKeyManual(t *testing.T) *keyManual {
 	return &keyManual{t: t, comments: manual.NewComments(t)}
 }
 
-// first are the keys that most files need, in their order; all others are advanced.
+// first are the keys that most files need, in order. All others are advanced.
 var first = []string{
 	"listen", "admin", "admin_write",
 	"discovery.static", "discovery.file", "discovery.dns", "discovery.consul", "discovery.kubernetes",
@@ -96,7 +96,7 @@ func (m *keyManual) text() string {
 
 const header = "| key | value | default | meaning |\n|---|---|---|---|\n"
 
-// rows adds the keys of a section, and those of the sections in it.
+// rows adds the keys of a section and of its subsections.
 func (m *keyManual) rows(prefix string, section reflect.Value, add func(key, row string)) {
 	m.each(section, func(f reflect.StructField, key string, field reflect.Value) {
 		key = prefix + key
@@ -108,7 +108,7 @@ func (m *keyManual) rows(prefix string, section reflect.Value, add func(key, row
 			}
 		}
 		if places, ok := field.Interface().(intake.Places); ok {
-			if strings.HasSuffix(key, "project") { // the keys of a place, once
+			if strings.HasSuffix(key, "project") { // the keys of a place are listed once
 				m.rows(key+".", reflect.ValueOf(places[0]), add)
 			}
 		} else if kindOf(field) == "section" {
@@ -118,7 +118,7 @@ func (m *keyManual) rows(prefix string, section reflect.Value, add func(key, row
 }
 
 func (m *keyManual) row(section reflect.Type, f reflect.StructField, key string, v reflect.Value) string {
-	text := strings.TrimPrefix(m.meaning(section, f), "`"+key[strings.LastIndex(key, ".")+1:]+"` ") // the row has the key already
+	text := strings.TrimPrefix(m.meaning(section, f), "`"+key[strings.LastIndex(key, ".")+1:]+"` ") // the key is in the row already
 	for _, verb := range []string{"is ", "are "} {
 		text = strings.TrimPrefix(text, verb)
 	}
@@ -126,8 +126,8 @@ func (m *keyManual) row(section reflect.Type, f reflect.StructField, key string,
 	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, kindOf(v), m.value(v), text)
 }
 
-// meaning is the comment of a field: its own, that of the field before if the two
-// share one, or else that of its type. Names of fields become keys.
+// meaning is the comment of a field, or that of the field before if the two share one, or else
+// that of the field's type. Names of fields are replaced by keys.
 func (m *keyManual) meaning(section reflect.Type, f reflect.StructField) string {
 	text := m.comments.Of(section, f.Name)
 	for i := f.Index[0] - 1; i >= 0 && text == ""; i-- {
@@ -190,7 +190,7 @@ func kindOf(v reflect.Value) string {
 	return "section"
 }
 
-// value is a default as a file would have it.
+// value formats a default as in a file.
 func (m *keyManual) value(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer:

@@ -39,7 +39,7 @@ func TestTemporaryFilesOfAKilledProcessAreRemoved(t *testing.T) {
 		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
 	}
 	create("state.1"+temporary, time.Hour)
-	create("state.2"+temporary, 0) // another process writes it now
+	create("state.2"+temporary, 0) // another process is writing it
 	create("state.d"+temporary+".yaml", time.Hour)
 	create("other.1"+temporary, time.Hour)
 	require.NoError(t, Write(filepath.Join(folder, "state"), []byte("now")))
@@ -77,7 +77,7 @@ func TestReadRefuses(t *testing.T) {
 	assert.Empty(t, token)
 }
 
-// A file counts as changed when it is another, longer, or written later.
+// A file has changed if its identity, length or modification time has changed.
 func TestFileChanges(t *testing.T) {
 	folder := t.TempDir()
 	then := time.Unix(1_800_000_000, 0)

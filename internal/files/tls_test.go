@@ -47,7 +47,7 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{t, cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// pair is a certificate for a name and 127.0.0.1, and its key, as PEM.
+// pair returns a certificate for a name and 127.0.0.1, and its key, as PEM.
 func (a *authority) pair(name string) (cert, key []byte) {
 	a.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,7 +62,8 @@ func (a *authority) pair(name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }
 
-// serve greets those who connect by TLS with a certificate of clients', by its name.
+// serve starts a server that requires client certificates and greets clients by the name in
+// theirs.
 func serve(t *testing.T, servers, clients *authority) (address string) {
 	t.Helper()
 	cert, key := servers.pair("upstream.test")
@@ -93,7 +94,7 @@ func serve(t *testing.T, servers, clients *authority) (address string) {
 	return l.Addr().String()
 }
 
-// client is a set of files that a TLS is made of.
+// client is the files of a TLS configuration.
 type client struct {
 	t        *testing.T
 	settings settings.TLS
@@ -112,7 +113,7 @@ func newClient(t *testing.T, ca *authority, name string) *client {
 	return c
 }
 
-// write replaces the files, as the volume of a secret does.
+// write replaces the files, like a Kubernetes secret volume.
 func (c *client) write(ca *authority, name string) {
 	c.t.Helper()
 	cert, key := ca.pair(name)
@@ -135,7 +136,7 @@ func (c *client) open() {
 	c.dial = c.secure.Over((&net.Dialer{}).DialContext)
 }
 
-// hello is what a server says to the client.
+// hello returns the server's greeting.
 func (c *client) hello(address string) (string, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
@@ -148,8 +149,7 @@ func (c *client) hello(address string) (string, error) {
 	return string(text), err
 }
 
-// Files that change are used by the next connection, and while they cannot be used,
-// those that were read before are.
+// New connections use changed files. While the files are invalid, the last valid ones are used.
 func TestFilesAreReadAgain(t *testing.T) {
 	old, next := newAuthority(t), newAuthority(t)
 	before, after := serve(t, old, old), serve(t, next, next)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The values are fixed for good: sidecars of different versions must agree.
+// The values must never change: sidecars of different versions must agree.
 func TestHashesAreFixed(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"":               0xcbf29ce484222325,
@@ -30,7 +30,7 @@ func TestHashesAreFixed(t *testing.T) {
 	assert.NotEqual(t, Pair(7, 3), Pair(3, 7))
 }
 
-// The values are fixed for good: sidecars of different versions must agree.
+// The values must never change: sidecars of different versions must agree.
 func TestProjectIsFixed(t *testing.T) {
 	for project, want := range map[string]uint64{
 		"":       0,
@@ -55,7 +55,8 @@ func TestProjectSpreads(t *testing.T) {
 		for _, c := range counts {
 			chi2 += (c - projects/buckets) * (c - projects/buckets) / (projects / buckets)
 		}
-		// Chi-squared has mean 255 and deviation sqrt(510) here; five deviations are no accident.
+		// Chi-squared has mean 255 and deviation sqrt(510) here; five deviations are not a
+		// coincidence.
 		assert.InDelta(t, buckets-1, chi2, 5*math.Sqrt(2*(buckets-1)), "byte %d", shift/8)
 	}
 }
@@ -71,8 +72,8 @@ func TestProjectsDiffer(t *testing.T) {
 	}
 }
 
-// The values are fixed for good. Blocks differ by each of their bytes, by their length and by what
-// stands before them.
+// The values must never change. Hashes of blocks depend on every byte, on the length and on the
+// blocks before.
 func TestBlocks(t *testing.T) {
 	assert.Equal(t, uint64(0x9ca066f1a4ab2eea), Block(0, nil))
 	assert.Equal(t, uint64(0xa2ffa2a4c6017003), Block(0, []byte("You are a pirate. Answer briefly.")))

@@ -25,7 +25,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// desk is a Config over n upstreams, and the records that its sink got.
+// desk is a Config with n upstreams, and the records that its sink received.
 type desk struct {
 	Config
 	balancer *balancer.Balancer
@@ -65,7 +65,7 @@ func newDesk(t *testing.T, n int) *desk {
 	return x
 }
 
-// open returns the book of a described and accepted job.
+// open returns the book of a job that has been read and accepted.
 func (x *desk) open(t *testing.T) *Book {
 	t.Helper()
 	b := &Book{}
@@ -106,7 +106,7 @@ func TestAcceptedRequest(t *testing.T) {
 	assert.Equal(t, []any{selection.High, false, nil}, []any{b.Job.Priority, b.Job.Fallbacks, b.Job.Withdraw})
 }
 
-// A prompt has the parts of its tokens if they are known, and the blocks of its text if not, or if the body is not whole.
+// A prompt has the parts of its tokens if they are known; the blocks of its text if not, or if the body is incomplete.
 func TestTokensOfAPrompt(t *testing.T) {
 	x := newDesk(t, 1)
 	settings := intake.Default()
@@ -142,7 +142,7 @@ var (
 	loaded  = http.Header{"Load": {"1"}}
 )
 
-// Every way to end a job ends its lease, and gives its sinks one record.
+// Each way to end a job ends its lease, and passes one record to the sinks.
 func TestEndings(t *testing.T) {
 	type ended struct {
 		Outcome      intake.Outcome
@@ -185,8 +185,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// Times are from the job's arrival, those of an attempt's first byte from its own start; only
-// the last attempt has a response.
+// Times count from the job's arrival, the time to an attempt's first byte from the attempt's
+// start. Only the last attempt has a response.
 func TestTheBookOfTwoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newDesk(t, 2)
@@ -221,7 +221,8 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 	})
 }
 
-// The record says when only the retry budget prevents a retry. The budget allows three retries a second.
+// The record reports if only the retry budget prevented a retry. The budget allows three retries a
+// second.
 func TestRetriesBeyondTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newDesk(t, 2)
@@ -237,7 +238,8 @@ func TestRetriesBeyondTheBudget(t *testing.T) {
 	})
 }
 
-// A job that waits ends with its submitter, with its time, or with the process.
+// A waiting job ends when its submitter disconnects, when its timeout is reached, or when the
+// process shuts down.
 func TestClaimsThatFail(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -266,7 +268,7 @@ func TestClaimsThatFail(t *testing.T) {
 	}
 }
 
-// Headers are added to the given header and replace none.
+// Headers are added to the given header, and replace nothing.
 func TestHeaders(t *testing.T) {
 	x := newDesk(t, 1)
 	x.AskLoad = true
@@ -291,7 +293,7 @@ func TestHeaders(t *testing.T) {
 	assert.Equal(t, "7", to.Get("X-Request-Id"))
 }
 
-// Each attempt's header has the duration that is expected at its upstream, unless the submitter has set the header.
+// Each attempt's header has the duration expected at its upstream, unless the submitter has set the header.
 func TestExpect(t *testing.T) {
 	x := newDesk(t, 1)
 	b := x.open(t)

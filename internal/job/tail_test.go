@@ -12,7 +12,8 @@ import (
 	"example.org/pilotfish/internal/intake"
 )
 
-// The end of a response is kept whatever its pieces, only for a job whose project has blocks.
+// The end of a response is kept for jobs whose project has blocks, however the response is
+// split into pieces.
 func TestTail(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {

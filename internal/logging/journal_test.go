@@ -88,8 +88,7 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	assert.Equal(t, []string{"info a:1 the upstream takes jobs again: it no longer drains (<nil>)"}, look())
 }
 
-// An upstream that has never reported is logged once, when it has been polled a few times. Only a 404 means that it reports
-// nothing.
+// An upstream that has never reported is logged once, after a few polls. Only a 404 means that it has no reports.
 func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
 	for cause, want := range map[error]string{
 		notFound{}:               "warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there (status 404)",
@@ -116,7 +115,7 @@ type notFound struct{}
 func (notFound) Error() string        { return "status 404" }
 func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
-// A dead process is one line, whatever else fails because of that.
+// A dead process is logged in one line, although several checks fail.
 func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
 	j, lines := newJournal()
 	up := pool.State{Upstream: pool.Upstream{Address: "a:1"}, ReportFresh: true}
@@ -130,7 +129,7 @@ func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
 	assert.Equal(t, []string{"warn a:1 the upstream is down: jobs go elsewhere (connection refused since 19:17)", "info a:1 the upstream is up again (<nil>)"}, lines())
 }
 
-// The log calls a condition as the status of the upstream does.
+// The log uses the same words for conditions as the status of the upstream.
 func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 	for word, s := range map[string]pool.State{
 		pool.IsDown:        {DownSince: time.Now()},
@@ -148,7 +147,7 @@ func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 	}
 }
 
-// What has left is forgotten, and begins anew when it comes back.
+// An upstream that left is forgotten, and logged as new when it returns.
 func TestJournalForgets(t *testing.T) {
 	j, lines := newJournal()
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1", Draining: true}}
@@ -161,7 +160,8 @@ func TestJournalForgets(t *testing.T) {
 	assert.Len(t, lines(), 1)
 }
 
-// What the log says of the sidecar and its upstreams is kept, also what its level leaves out; what libraries say is not.
+// Events are the log lines about the sidecar and its upstreams, including those below the log's level, but not the lines
+// of libraries.
 func TestEvents(t *testing.T) {
 	log, err := New(io.Discard, "error")
 	require.NoError(t, err)

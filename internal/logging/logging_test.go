@@ -22,7 +22,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// ended is when a job of these tests did.
+// ended is the time at which the jobs of these tests end.
 var ended = time.Unix(1_800_000_000, 123_456_789)
 
 func write(log *Log, set Settings, r *record.Job) {
@@ -30,7 +30,7 @@ func write(log *Log, set Settings, r *record.Job) {
 	log.Job(set, r)
 }
 
-// read is a log, and a function that returns the lines since its last call.
+// read returns a log, and a function that returns the lines since its last call.
 func read(t *testing.T) (*Log, func() []map[string]any) {
 	var text bytes.Buffer
 	log, err := New(&text, "debug")
@@ -58,7 +58,7 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		allJobs:    {"info answered 1", "info answered 3600", "info gone 1", "warn no_answer 1"},
 		failedJobs: {"warn no_answer 1"},
 		noJobs:     nil,
-		"of warn":  {"warn no_answer 1"}, // a line of a job needs the level that it has, as any other line
+		"of warn":  {"warn no_answer 1"}, // a job's line also needs the level
 	} {
 		log, lines := read(t)
 		set := Default()
@@ -77,7 +77,7 @@ func TestWhichJobsAreLogged(t *testing.T) {
 	}
 }
 
-// A share of the good jobs is logged, evenly; of the failed ones, all are.
+// Successful jobs are sampled evenly, and all failed jobs are logged.
 func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	log, lines := read(t)
 	set := Settings{Jobs: allJobs, Share: 0.1}
@@ -94,7 +94,7 @@ func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	assert.Empty(t, lines())
 }
 
-// The line of a job has all set fields of its record, and no others.
+// The line of a job has all set fields of its record and no others.
 func TestTheLineOfAJob(t *testing.T) {
 	log, lines := read(t)
 	line := func(r *record.Job) map[string]any {
@@ -130,7 +130,7 @@ func TestTheLineOfAJob(t *testing.T) {
 		"replay_disabled": true, "retry_refused": true, "error": "connection reset",
 		"attempts": []any{map[string]any{
 			"upstream": "a:1", "outcome": "refused", "cache": "cached", "seconds": 2.0, "error": "connection reset",
-			"upstream_fetch_seconds": 2.0, "upstream_cached": false, // of the wait its upstream says nothing
+			"upstream_fetch_seconds": 2.0, "upstream_cached": false, // the upstream did not report the wait
 			"why": "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000",
 		}},
 	} {
@@ -138,7 +138,7 @@ func TestTheLineOfAJob(t *testing.T) {
 	}
 }
 
-// What libraries log becomes lines of this log, and no text of theirs a field of it.
+// Log lines of libraries become lines of this log, and their text becomes no field.
 func TestLibraries(t *testing.T) {
 	old, flags, to := slog.Default(), log.Flags(), log.Writer()
 	t.Cleanup(func() { slog.SetDefault(old); log.SetFlags(flags); log.SetOutput(to) })
@@ -160,7 +160,7 @@ func TestLibraries(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// No line is longer than its bounds, whoever chooses its texts.
+// Every line has a maximum length, regardless of who chose its text.
 func TestLinesAreBounded(t *testing.T) {
 	var out bytes.Buffer
 	l, err := New(&out, "info")

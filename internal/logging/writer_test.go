@@ -79,8 +79,8 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 	})
 }
 
-// Nobody waits for a log that is blocked. Its lines are written in order when the reader goes on, and a note replaces
-// the lost lines.
+// No caller waits for a log that is blocked. Its lines are written in order when the reader continues, and a note
+// replaces the dropped lines.
 func TestBlockedLogDropsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -139,7 +139,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 	})
 }
 
-// An error does not wait for other lines.
+// An error is written at once, without waiting for more lines.
 func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to writes
@@ -159,7 +159,7 @@ func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	})
 }
 
-// A line that is longer than the buffer is lost alone.
+// Of several lines, only one that is longer than the buffer is lost.
 func TestALineThatIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to writes

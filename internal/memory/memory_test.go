@@ -29,7 +29,7 @@ func TestBodiesFitTheLimit(t *testing.T) {
 	}
 }
 
-// restored gives the collector back its settings at the end of the test.
+// restored restores the collector's settings at the end of the test.
 func restored(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	t.Cleanup(func() {
@@ -38,7 +38,7 @@ func restored(t *testing.T) {
 	})
 }
 
-// The ballast has small heaps collected less often.
+// With the ballast, small heaps are collected less often.
 func TestBallastDelaysCollections(t *testing.T) {
 	restored(t)
 	t.Setenv("GOGC", "")
