@@ -16,7 +16,7 @@ import (
 	"example.org/pilotfish/internal/discovery"
 )
 
-// runOn is run with what it writes.
+// runOn runs a command line and returns its output.
 func runOn(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = run(args, &out, &err)
@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What check prints is the configuration that it was given, in full.
+// check prints the complete configuration that it reads.
 func TestCheckPrints(t *testing.T) {
 	const text = "discovery: {static: [127.0.0.1:9001]}\nqueue: {wait: 3s}\nreports: {prometheus: \"http://127.0.0.1:9091\"}\n"
 	check := func(text string) string {
@@ -66,7 +66,8 @@ func TestCheckPrints(t *testing.T) {
 	assert.Contains(t, check("discovery: {static: [127.0.0.1:9001]}\nreports: none\n"), "\nreports: none\n")
 }
 
-// The help of serve names defaults that it does not set: a file may have others.
+// The help of serve states the defaults, but does not set them, because the file can have other
+// values.
 func TestHelpOfServeNamesDefaults(t *testing.T) {
 	code, help, stderr := runOn("serve", "--help")
 	require.Zero(t, code, stderr)

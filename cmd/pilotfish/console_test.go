@@ -34,8 +34,8 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// A limit that works is no failure, nor is a status of 500 that is a result like any other, nor a prefetch: such jobs would push
-// those that failed out of the list.
+// Refusals because of a project's limit, a 500 that counts as a result, and prefetches are not failures: otherwise they
+// would push failed jobs out of the list.
 func TestNotCountedAsFailures(t *testing.T) {
 	s := newServed(zap.NewNop())
 	for _, why := range []intake.Shedding{intake.ProjectLimit, intake.QueueFull} {
@@ -53,8 +53,8 @@ func TestNotCountedAsFailures(t *testing.T) {
 	assert.Equal(t, []uint64{3, 1, 1, 1, 1}, []uint64{all.Jobs, all.Complete, all.Failed, all.Absent, all.Limited})
 }
 
-// Each job waits half a second longer than the one before; at last three are lost, and
-// then all is well.
+// Each job waits half a second longer than the one before. Then three are lost, and then all
+// succeed.
 func TestModesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
@@ -101,7 +101,7 @@ func TestModesAreLogged(t *testing.T) {
 	})
 }
 
-// While no upstream is known, readiness names what is wrong with discovery.
+// While no upstream is known, readiness states the trouble of discovery.
 func TestReadinessNamesTheTroubleOfDiscovery(t *testing.T) {
 	cfg := before()
 	cfg.Discovery.File = filepath.Join(t.TempDir(), "missing.txt")
@@ -112,7 +112,7 @@ func TestReadinessNamesTheTroubleOfDiscovery(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(s.refusal().Error(), "missing.txt cannot be read: no such file") }, patience, time.Millisecond, "%v", s.refusal())
 }
 
-// What a job through the sidecar leaves behind is the same on the admin port and in the metrics.
+// The admin port and the metrics agree about a job.
 func TestAJobOnTheAdminPort(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	cfg, _ := fileConfig(t, upstream.Address())
@@ -158,7 +158,7 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	assert.Contains(t, page, `pilotfish_job_stretch_count{priority="high"} 1`, "the reference server reports the wait")
 	assert.Contains(t, page, `pilotfish_mode{upstream="`+upstream.Address()+`"} 0`)
 
-	// A job that is under way is shown with its age and its upstream.
+	// A job in flight is shown with its age and its upstream.
 	upstream.SetFault(fakeupstream.Fault{Hang: true})
 	ended := make(chan int)
 	go func() { ended <- submit("two") }()
@@ -182,8 +182,8 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT`, failed["at"])
 }
 
-// What was learned of the durations of jobs by job.length_key is there after a restart, and explained. A snapshot whose durations
-// cannot be used does not keep a sidecar from starting.
+// The durations learned by job.length_key survive a restart, and explain shows them. A sidecar starts even if the durations
+// in its snapshot are invalid.
 func TestLengthsAfterARestart(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	cfg, _ := fileConfig(t, upstream.Address())
@@ -222,7 +222,7 @@ func TestLengthsAfterARestart(t *testing.T) {
 	assert.Contains(t, learnedFrom(0), "duration 1 is -")
 }
 
-// The page says what the fleet needs once it has seen jobs.
+// The page shows the capacity that the fleet needs after some jobs.
 func TestCapacityOnTheAdminPort(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, _ := logged(t, &cfg)
@@ -245,8 +245,8 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 	assert.Equal(t, c, s.live(now).Capacity)
 }
 
-// The mesh port shows a certificate of its own, or that of a folder, as Kubernetes mounts a secret. The metrics count
-// its connections, and state when the first certificate expires.
+// The mesh port serves a self-signed certificate, or one from a folder that Kubernetes mounts from a secret. The
+// metrics count its connections, and state when the first certificate expires.
 func TestTheMeshPortByTLS(t *testing.T) {
 	folder := t.TempDir()
 	cert, key := identity(t, time.Now().AddDate(-1, 0, 0))
@@ -262,7 +262,7 @@ func TestTheMeshPortByTLS(t *testing.T) {
 		s, p := running(t, &cfg)
 		var shown []byte
 		client, err := grpc.NewClient(p.Mesh.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-			InsecureSkipVerify: true, //nolint:gosec // as gateways do
+			InsecureSkipVerify: true, //nolint:gosec // like gateways
 			VerifyConnection: func(s tls.ConnectionState) error {
 				shown = s.PeerCertificates[0].Raw
 				return nil

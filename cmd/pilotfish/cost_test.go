@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// terse is an upstream that sends the same response to each request, without
-// allocations.
+// terse starts an upstream that sends the same response to each request, without allocations.
 func terse(t testing.TB) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -45,7 +44,7 @@ func terse(t testing.TB) (address string) {
 	return l.Addr().String()
 }
 
-// skipMessage reads a request or an answer with a length.
+// skipMessage reads a request or response with a Content-Length.
 func skipMessage(in *bufio.Reader) error {
 	length := 0
 	for {
@@ -65,7 +64,7 @@ func skipMessage(in *bufio.Reader) error {
 	}
 }
 
-// serving starts a sidecar before upstreams that nobody asks, and returns where it takes jobs.
+// serving starts a sidecar that does not poll its upstreams, and returns its address for jobs.
 func serving(t *testing.T, upstreams ...string) (address string) {
 	cfg := before(upstreams...)
 	cfg.Reports.Interval, cfg.Reports.Timeout = time.Hour, 2*time.Second
@@ -80,8 +79,8 @@ func jobOf4KB(project int) []byte {
 	return fmt.Appendf(nil, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// What one job allocates on its whole way, log line and metrics included, in
-// numbers and in bytes. A change that adds to it must be worth it.
+// The allocations of one job, with its log line and metrics, by number and size. More must be
+// justified.
 func TestWhatAJobAllocates(t *testing.T) {
 	address := serving(t, terse(t))
 	c, err := net.Dial("tcp", address)
@@ -99,7 +98,7 @@ func TestWhatAJobAllocates(t *testing.T) {
 	const jobs = 2000
 	submit(jobs)
 	number, size := math.Inf(1), math.Inf(1)
-	for range 3 { // on a busy machine a round takes long, and polls fall into it
+	for range 3 { // on a busy machine a round is slow enough for polls to be counted in it
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		submit(jobs)
@@ -108,7 +107,7 @@ func TestWhatAJobAllocates(t *testing.T) {
 		size = min(size, float64(after.TotalAlloc-before.TotalAlloc)/jobs)
 	}
 	t.Logf("%.1f allocations and %.0f bytes for a job of 4 KB", number, size)
-	if raceDetector(t) { // it takes memory of its own, and a pool loses things at random
+	if raceDetector(t) { // the race detector allocates, and makes pools drop objects at random
 		assert.Less(t, number, 50.0)
 		assert.Less(t, size, 40_000.0)
 		return
@@ -117,17 +116,17 @@ func TestWhatAJobAllocates(t *testing.T) {
 	assert.Less(t, size, 5_500.0)
 }
 
-// What one job of 4 KB holds while it waits for its answer: its body, its goroutines'
-// stacks, what is known of it and of its connections. There may be thousands. A KB of
-// it is the test's own, for the other ends of the connections.
+// The memory of one 4 KB job while it waits for its response: its body, the goroutines' stacks,
+// and the state of the job and its connections. One KB of it is the test's own, for the other
+// ends of the connections.
 func TestWhatAWaitingJobHolds(t *testing.T) {
 	if raceDetector(t) {
 		t.Skip("the race detector takes memory of its own; make test-unit runs this without it, too")
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // each processor has free stacks and objects of its own
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // each processor has its own free stacks and objects
 	const upstreams = 20
 	var addresses []string
-	taken := make(chan net.Conn) // connections on which a job came
+	taken := make(chan net.Conn) // connections with a job
 	for range upstreams {
 		upstream, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -139,7 +138,7 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 				if err != nil {
 					return
 				}
-				if skipMessage(bufio.NewReader(c)) == nil { // one that brings nothing was of a report
+				if skipMessage(bufio.NewReader(c)) == nil { // a connection without a job was one of a report
 					taken <- c
 				}
 			}
@@ -149,13 +148,13 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	held := func() (objects, stacks float64) {
 		runtime.GC()
-		runtime.GC() // the second empties the pools
+		runtime.GC() // the second collection empties the pools
 		metrics.Read(samples)
 		return float64(samples[0].Value.Uint64()), float64(samples[1].Value.Uint64())
 	}
 	objects, stacks := held()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // until then, nothing is collected
-	const jobs = 500                                 // other tests leave holes among the stacks, which a few jobs would fill
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no collection before that
+	const jobs = 500                                 // other tests leave gaps among the stacks, which a few jobs would fill
 	for project := range jobs {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
@@ -167,7 +166,7 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 		c := <-taken
 		defer c.Close()
 	}
-	metrics.Read(samples) // a collection would halve stacks that have grown
+	metrics.Read(samples) // a collection would shrink stacks
 	grown := (float64(samples[1].Value.Uint64()) - stacks) / jobs
 	assert.Less(t, grown, 7_500.0, "bytes of stacks for each job")
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
@@ -178,7 +177,7 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 	t.Logf("%.0f bytes of objects and %.0f of stacks for each job", (o-objects)/jobs, grown)
 }
 
-// raceDetector reports whether the test runs under it.
+// raceDetector reports whether the test runs with the race detector.
 func raceDetector(t testing.TB) bool {
 	info, ok := debug.ReadBuildInfo()
 	require.True(t, ok)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only a process that was killed makes the next start unplanned. Without systemd nothing is known.
+// A start is unplanned only if the process before it was killed. Without systemd that is unknown.
 func TestPlannedStarts(t *testing.T) {
 	dir := t.TempDir()
 	for i, c := range []struct{ ends, planned bool }{{true, true}, {false, true}, {true, false}, {true, true}} {

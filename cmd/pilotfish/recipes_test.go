@@ -24,8 +24,8 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// recipe runs a sidecar by a file of deploy/recipes, with other addresses and
-// short pauses.
+// recipe runs a sidecar with a file of deploy/recipes, with the upstreams' addresses and short
+// intervals.
 func recipe(t *testing.T, name string, upstreams []*fakeupstream.Upstream) (s *sidecar, url string) {
 	t.Helper()
 	cfg, warnings, err := config.Load(filepath.Join("../../deploy/recipes", name))
@@ -54,7 +54,7 @@ func recipe(t *testing.T, name string, upstreams []*fakeupstream.Upstream) (s *s
 	return s, "http://" + p.Jobs.Addr().String()
 }
 
-// state is what the sidecar knows of an upstream.
+// state returns the sidecar's state of an upstream.
 func (s *sidecar) state(address string) (found pool.State) {
 	for _, state := range s.balancer.States() {
 		if state.Address == address {
@@ -82,22 +82,22 @@ func exchange(t *testing.T, method, url, body string, header ...string) (status 
 	return res.StatusCode, string(read)
 }
 
-// llm speaks as vLLM does, without a model. It keeps blocks of the prompts that it has read.
+// llm is a vLLM server without a model. It caches blocks of the prompts that it has read.
 type llm struct {
 	running, waiting atomic.Int64
 
 	mu            sync.Mutex
-	blocks        map[string]bool // beginnings of prompts that end with a block
-	tokens, found int             // of all prompts
+	blocks        map[string]bool // prefixes of prompts that end with a block
+	tokens, found int             // sums over all prompts
 }
 
-// Tokens have four bytes, and a block has 16 tokens.
+// A token has four bytes, and a block 16 tokens.
 const (
 	tokenBytes  = 4
 	blockTokens = 16
 )
 
-// usage reads a prompt, and says what was found of it.
+// usage reads a prompt, and returns its usage with the cached tokens.
 func (l *llm) usage(prompt string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +159,7 @@ vllm:time_to_first_token_seconds_count{engine="0",model_name="llama"} 7.0
 `, l.running.Load(), l.waiting.Load())
 }
 
-// llms starts n of them. They are by address, too.
+// llms starts n servers. It also returns them by address.
 func llms(t *testing.T, n int) (servers map[string]*llm, upstreams []*fakeupstream.Upstream) {
 	servers = map[string]*llm{}
 	for range n {
@@ -170,11 +170,11 @@ func llms(t *testing.T, n int) (servers map[string]*llm, upstreams []*fakeupstre
 	return servers, upstreams
 }
 
-// A session stays on one server, until it has far more to do than the others.
+// A session stays on one server until that server has much more load than the others.
 func TestRecipeVLLM(t *testing.T) {
 	servers, upstreams := llms(t, 3)
 	s, url := recipe(t, "vllm.yaml", upstreams)
-	// chat sends the turns of a session so far, and returns the upstream that got them.
+	// chat sends the next turn of a session, and returns its upstream.
 	chat := func(turns int) (address string) {
 		t.Helper()
 		for _, u := range upstreams {
@@ -215,8 +215,8 @@ func TestRecipeVLLM(t *testing.T) {
 	assert.Contains(t, text, "BadRequestError", "the server's own answer passes")
 }
 
-// Chats that share a template go where it was read until prompts wait there. Each chat finds what was read of it. Its
-// place and price can be asked for.
+// Chats that share a template go to the upstream that has read it, until prompts wait there. Each chat finds its
+// cached blocks. explain shows the place and the cost.
 func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 	servers, upstreams := llms(t, 3)
 	s, url := recipe(t, "vllm.yaml", upstreams)
@@ -276,14 +276,14 @@ func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 		assert.Equal(t, r.Found < best.Found, r.Cost.Fetch > best.Cost.Fetch, "what is not there is the price")
 	}
 
-	away := func(p ranking) (most float64) { // what another place than the first costs, beside the price of the text
+	away := func(p ranking) (most float64) { // the cost of any but the first place, besides that of the text
 		for _, r := range p.Ranking {
 			most = max(most, r.Cost.Placement/r.Cost.Fetch)
 		}
 		return most
 	}
 	before := away(asked(body(100, 2)))
-	for chat := 20; chat < 40; chat++ { // others have sent them
+	for chat := 20; chat < 40; chat++ { // as if from other sidecars
 		for _, u := range upstreams {
 			exchange(t, "POST", u.URL+"/v1/chat/completions", body(chat, 2))
 		}
@@ -292,7 +292,8 @@ func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 	assert.Greater(t, away(asked(body(100, 2))), before+0.1, "responses reported that other sidecars send chats to their first-ranked upstreams")
 }
 
-// A query goes where most of the bytes of its tables are, wherever the smaller ones are.
+// A query goes to the upstream with most of the bytes of its tables, wherever the smaller
+// tables are.
 func TestRecipeQueries(t *testing.T) {
 	var upstreams []*fakeupstream.Upstream
 	for _, tables := range []string{`{"id":"sales","bytes":900000000}`, `{"id":"regions","bytes":2000},{"id":"days","bytes":9000}`, ``} {
@@ -318,7 +319,7 @@ func TestRecipeQueries(t *testing.T) {
 	}
 }
 
-// results is a cache of results by HTTP, with its metrics.
+// results is a cache of results over HTTP, with metrics.
 type results struct {
 	mu     sync.Mutex
 	stored map[string]string // by workspace/key
@@ -350,8 +351,8 @@ go_sched_gomaxprocs_threads 8
 `, c.load.Load())
 }
 
-// A workspace's entries are found where they were put, and its data set's queries go
-// to one server.
+// A workspace's entries are found where they were stored, and the queries of its data set go to
+// one server.
 func TestRecipeCache(t *testing.T) {
 	caches := map[string]*results{}
 	var upstreams []*fakeupstream.Upstream

@@ -28,10 +28,10 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// patience bounds a wait for what must come.
+// patience is the maximum duration of a wait.
 const patience = time.Minute
 
-// fileConfig is a configuration whose upstream is listed in a file.
+// fileConfig returns a configuration whose upstream is listed in a file.
 func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "upstreams")
@@ -51,8 +51,7 @@ func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs)
 	return s, logs
 }
 
-// A reload while discovery is out of reach keeps the upstreams, and goes on
-// asking them about themselves.
+// A reload while discovery is unreachable keeps the upstreams, and polling continues.
 func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	cfg, path := fileConfig(t, upstream.Address())
@@ -74,7 +73,7 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	assert.Positive(t, s.live(time.Now()).Discovery.Age, "it has had a list of upstreams since its start")
 }
 
-// The bodies of jobs that came before a reload count after it: all together have one bound.
+// The bodies of jobs that arrived before a reload still count after it: all share one budget.
 func TestBodiesCountAfterAReload(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, _ := logged(t, &cfg)
@@ -118,7 +117,7 @@ func TestChangesThatNeedARestart(t *testing.T) {
 	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh", "tracing"}, changedKeys(all), "each key once")
 }
 
-// What used to wait for a restart: the queue, the breakers, and what the admin port allows.
+// A reload changes the queue, the breakers and the permissions of the admin port.
 func TestReloadOfQueueBreakerAndAdminWrite(t *testing.T) {
 	first, second := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
 	cfg, path := fileConfig(t, first.Address())
@@ -140,7 +139,7 @@ func TestReloadOfQueueBreakerAndAdminWrite(t *testing.T) {
 	cfg.AdminWrite = true
 	cfg.Breaker.Failures, cfg.Breaker.Open = 1, time.Millisecond
 	cfg.Queue.Jobs, cfg.Job.Budget = 1, 4<<20
-	s.balancer.Set([]pool.Upstream{{Address: first.Address()}}) // until the new discovery has brought the other one back
+	s.balancer.Set([]pool.Upstream{{Address: first.Address()}}) // until the new discovery has added the other upstream again
 	assert.Empty(t, requireReload(t, s, &cfg))
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
 	assert.Equal(t, http.StatusOK, admin(http.MethodPost, drain))
@@ -150,7 +149,7 @@ func TestReloadOfQueueBreakerAndAdminWrite(t *testing.T) {
 	assert.Contains(t, bounds, metrics.Bound{Name: "queue_jobs", Limit: 1}, "the metrics have the new bounds")
 	assert.Contains(t, bounds, metrics.Bound{Name: "queue_bytes", Limit: 1 << 20})
 
-	// The queue: nothing is eligible, so one job waits, and the next has no place.
+	// The queue: no upstream is eligible, so one job waits, and the next is refused.
 	s.balancer.Drain(second.Address(), true)
 	s.balancer.Set(nil)
 	waiting, cancel := context.WithCancel(t.Context())
@@ -173,7 +172,8 @@ func TestReloadOfQueueBreakerAndAdminWrite(t *testing.T) {
 	require.True(t, slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Breaker.Trips == 1 }))
 }
 
-// An upstream whose health checks fail gets no jobs, and those that pass bring it back without one.
+// An upstream whose health checks fail gets no jobs. When they succeed, it gets jobs again without
+// a probe.
 func TestHealthChecksWithoutJobs(t *testing.T) {
 	var sick atomic.Bool
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,8 +198,8 @@ func TestHealthChecksWithoutJobs(t *testing.T) {
 	require.Eventually(t, is(""), patience, time.Millisecond)
 }
 
-// A configuration file that is watched is read again when it has changed, and when
-// somebody asks for it. A bad one changes nothing.
+// A watched configuration file is read again after changes, and on request. An invalid one
+// changes nothing.
 func TestReloadsOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	write := func(more string) {
@@ -261,7 +261,7 @@ func TestReloadOfHostsAndInterval(t *testing.T) {
 	requireReload(t, s, &cfg)
 	assert.Equal(t, http.StatusOK, status())
 
-	// A report's age counts by the interval of now.
+	// A report's age is judged by the current interval.
 	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
 	s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now().Add(-10 * time.Second), Running: [2]float64{5, 0}, Completed: -1})
 	assert.Zero(t, s.balancer.States()[0].Jobs)
@@ -270,12 +270,12 @@ func TestReloadOfHostsAndInterval(t *testing.T) {
 	assert.Equal(t, 5.0, s.balancer.States()[0].Jobs)
 }
 
-// Selection and overload detection are changed while jobs wait, and a
-// configuration with an unknown policy changes neither.
+// Selection and overload detection change while jobs wait. A configuration with an unknown
+// policy changes neither.
 func TestReloadOfTheRules(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	cfg.Overload.Policy = "threshold"
-	cfg.Reports.Interval = time.Hour // the report counts for three of them, however busy this machine is
+	cfg.Reports.Interval = time.Hour // the report must stay fresh for three of them, even on a busy machine
 	s, _ := logged(t, &cfg)
 	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
 	report := func() {

@@ -20,15 +20,15 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-// scale is how large a sidecar's world is.
+// scale is the size of a sidecar's load.
 type scale struct{ upstreams, projects, waiting int }
 
-// scaled is what it costs there: a claim with its end, a report, a scrape and the list of upstreams that a scrape reads, in
-// microseconds, and all memory, in MB.
+// scaled is the costs at a scale: a claim with its end, a report, a scrape, and the list of upstreams for a scrape, in
+// microseconds; and the memory in MB.
 type scaled [5]float64
 
-// BenchmarkScale prints one table: what grows with the numbers of upstreams, projects and waiting jobs, and how fast.
-// The growth is the exponent: 1 is linear.
+// BenchmarkScale prints a table of the costs by the numbers of upstreams, projects and waiting jobs, and of their
+// growth. The growth is the exponent: 1 is linear.
 func BenchmarkScale(b *testing.B) {
 	first := scale{14, 1000, 1}
 	var out strings.Builder
@@ -59,14 +59,15 @@ func BenchmarkScale(b *testing.B) {
 	b.Log("\n" + out.String())
 }
 
-// most is a cache that has all projects.
+// most is a cache with all projects.
 type most int
 
 func (most) Contains(uint64) bool { return true }
 func (most) Bytes(uint64) float64 { return 0 }
 func (m most) Len() int           { return int(m) }
 
-// measured is what a sidecar of that size costs. Its waiting jobs are of a project at its limit.
+// measured returns the costs of a sidecar at a scale. Its waiting jobs belong to a project at
+// its limit.
 func measured(b *testing.B, size scale) (got scaled) {
 	was := heap()
 	cfg := before("10.0.0.1:80")

@@ -29,7 +29,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// identity writes a certificate of pilotfish's own, which it signs itself.
+// identity writes a self-signed certificate for pilotfish.
 func identity(t *testing.T, from time.Time) (cert, key string) {
 	t.Helper()
 	own, err := files.SelfSigned(from)
@@ -39,17 +39,18 @@ func identity(t *testing.T, from time.Time) (cert, key string) {
 	return written(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]})), written(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
 }
 
-// before is a configuration of a sidecar before these upstreams, with free ports and quick reports.
+// before returns a configuration for these upstreams, with free ports and frequent reports.
 func before(upstreams ...string) config.Config {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Discovery.Static = upstreams
-	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a slow upstream is no suspect
-	cfg.Retry.ConnectTimeout = patience                                       // nor does it refuse
+	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a slow upstream must not become a suspect
+	cfg.Retry.ConnectTimeout = patience                                       // and its connections must not time out
 	return cfg
 }
 
-// post submits a job of project 7 to a listener, with a Host and headers, and expects that an upstream answers.
+// post submits a job of project 7 to a listener, with a Host and headers. It expects the response of an
+// upstream.
 func post(t *testing.T, l net.Listener, host string, header ...string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://"+host+"/v1/jobs", strings.NewReader(`{"project_id": 7}`))
@@ -72,7 +73,8 @@ func written(t *testing.T, text []byte) (path string) {
 	return path
 }
 
-// secured serves h by TLS to those who show a certificate, and returns how to reach it.
+// secured serves h by TLS to clients with a certificate. It returns the address and the
+// settings for clients.
 func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +89,7 @@ func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
 	return server.Listener.Addr().String(), by
 }
 
-// quiet is a log that nobody reads.
+// quiet returns a log that is discarded.
 func quiet(t testing.TB) *logging.Log {
 	t.Helper()
 	log, err := logging.New(io.Discard, "info")
@@ -95,13 +97,13 @@ func quiet(t testing.TB) *logging.Log {
 	return log
 }
 
-// running is a sidecar that serves its ports until the test ends.
+// running starts a sidecar that serves its ports until the test ends.
 func running(t *testing.T, cfg *config.Config) (*sidecar, ports.Ports) {
 	t.Helper()
 	return runningFrom(t, cfg, source{})
 }
 
-// runningFrom is running with a source of reloads.
+// runningFrom is running with a source for reloads.
 func runningFrom(t *testing.T, cfg *config.Config, from source) (*sidecar, ports.Ports) {
 	t.Helper()
 	var f settings.Faults
@@ -122,7 +124,7 @@ func runningFrom(t *testing.T, cfg *config.Config, from source) (*sidecar, ports
 	return s, p
 }
 
-// dialing is a client whose connections all go to one listener.
+// dialing returns a client that dials one listener for every request.
 func dialing(t *testing.T, l net.Listener) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, l.Addr().Network(), l.Addr().String())
@@ -131,7 +133,8 @@ func dialing(t *testing.T, l net.Listener) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-// An upstream whose address is another spelling of the sidecar's own leaves the pool when a connection finds out.
+// An upstream whose address is another spelling of the sidecar's own address leaves the pool after the first
+// connection.
 func TestAnUpstreamThatIsTheSidecarItself(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	folder := t.TempDir()
@@ -147,7 +150,7 @@ func TestAnUpstreamThatIsTheSidecarItself(t *testing.T) {
 	assert.Len(t, upstream.Jobs(), 3)
 }
 
-// Jobs, reports and listings go to upstreams by TLS, with a certificate of pilotfish's own.
+// Jobs, reports and cache listings are sent to upstreams by TLS, with pilotfish's certificate.
 func TestUpstreamsByTLS(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7"}})
 	at, err := url.Parse(upstream.URL)
@@ -193,7 +196,7 @@ func TestExpectedDurationHeader(t *testing.T) {
 	assert.NotContains(t, headers[1], "Job-Expected")
 }
 
-// Upstreams may be sockets in the file system: jobs go there with their own Host header, reports come from there.
+// Upstreams can be Unix sockets: jobs are sent there with their own Host header, and reports are read there.
 func TestUpstreamsBySockets(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	at, err := url.Parse(upstream.URL)
@@ -235,7 +238,7 @@ func TestUpstreamsBySockets(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-// Both ports may be sockets in the file system, and the admin port may want a token.
+// Both ports can be Unix sockets, and the admin port can require a token.
 func TestSocketsAndAToken(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	folder := t.TempDir()
@@ -249,7 +252,7 @@ func TestSocketsAndAToken(t *testing.T) {
 		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	}
 	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
-	post(t, p.Jobs, "pilotfish.example") // out of every browser's reach, the Host header may be any
+	post(t, p.Jobs, "pilotfish.example") // browsers cannot access it, so any Host header is accepted
 	assert.Len(t, upstream.Jobs(), 1)
 
 	code, _, problems := runOn("explain", "--admin", cfg.Admin)
@@ -260,7 +263,7 @@ func TestSocketsAndAToken(t *testing.T) {
 	assert.Contains(t, out, upstream.Address())
 }
 
-// The body of a job that is only explained has the bounds of jobs that are submitted: job.max_body and the memory budget.
+// The body of a job to explain has the same limits as that of a submitted job: job.max_body and the memory budget.
 func TestExplainedJobsAreBounded(t *testing.T) {
 	g := &generation{cfg: config.Default()}
 	g.cfg.Job.MaxBody = 1 << 20
@@ -270,7 +273,7 @@ func TestExplainedJobsAreBounded(t *testing.T) {
 	budget := intake.NewBudget(100<<10, 64<<10)
 	job := `{"project_id": 7, "filling": "` + strings.Repeat("x", 90<<10) + `"}`
 	for n, want := range map[int64]error{0: nil, 20 << 10: intake.ErrNoRoom, 128 << 10: intake.ErrNoRoom} {
-		require.NoError(t, budget.Reserve(n)) // by other jobs
+		require.NoError(t, budget.Reserve(n)) // as if by other jobs
 		facts, err := g.describe(strings.NewReader(job), int64(len(job)), budget)
 		require.ErrorIs(t, err, want)
 		assert.Equal(t, err == nil, facts.Project == "7")

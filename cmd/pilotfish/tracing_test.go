@@ -17,9 +17,10 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// A traced job has a span, with a child for each attempt. Its upstream gets the job's span in Traceparent.
+// A traced job has a span, with a child for each attempt. Its upstream receives the job's span in
+// Traceparent.
 func TestJobsAreTraced(t *testing.T) {
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1") // in milliseconds: the spans come at once
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1") // in milliseconds: spans are exported at once
 	spans := make(chan []*otlp.Span, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)

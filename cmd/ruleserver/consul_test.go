@@ -51,8 +51,8 @@ func (a *fakeAgent) is(t *testing.T, what string, state func() bool) {
 	}, time.Minute, 10*time.Millisecond, what)
 }
 
-// A server registers itself, again after the agent has forgotten it, is critical while it drains, and
-// deregisters at its end.
+// A server registers itself, and again after the agent has lost the registration. It is critical
+// while it drains, and deregisters at its end.
 func TestRegistrationInConsul(t *testing.T) {
 	a := &fakeAgent{}
 	web := httptest.NewServer(a)

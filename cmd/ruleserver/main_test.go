@@ -30,7 +30,7 @@ const (
 	examples = testdata + "feeds"
 )
 
-// started is a ruleserver that runs in this process.
+// started is a ruleserver in this process.
 type started struct {
 	url    string
 	exited chan int
@@ -72,14 +72,14 @@ func post(t *testing.T, url string) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// TestDrain: after SIGTERM the job that is in ends well, a new one may go elsewhere,
-// and the process ends with 0.
+// TestDrain: after SIGTERM the open job is completed, a new one gets a response that permits a
+// retry elsewhere, and the process ends with 0.
 func TestDrain(t *testing.T) {
 	feeds := t.TempDir()
-	const bytes = 32 << 20 // more than sockets hold: the answer waits until it is read
+	const bytes = 32 << 20 // more than socket buffers hold: the response is sent only as fast as it is read
 	feed := "id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", bytes>>10)
 	require.NoError(t, os.WriteFile(feeds+"/12345.csv", []byte(feed), 0o600))
-	s := start(t, feeds, "--grace=1h") // it may take long to answer so much
+	s := start(t, feeds, "--grace=1h") // so large a response can take long
 	first, err := http.Post(s.url+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 12345}`))
 	require.NoError(t, err)
 	defer first.Body.Close()
@@ -98,7 +98,7 @@ func TestDrain(t *testing.T) {
 	assert.Zero(t, <-s.exited)
 }
 
-// A second signal ends the server at once, and so does the end of the grace time.
+// A second signal or the end of the grace time ends the server at once.
 func TestOpenJobsAreCut(t *testing.T) {
 	for grace, why := range map[string]string{"1h": "second signal", "1ms": "jobs were still running at "} {
 		s := start(t, examples, "--cost=output=1h", "--grace="+grace)
@@ -116,7 +116,7 @@ func TestOpenJobsAreCut(t *testing.T) {
 	}
 }
 
-// runJob returns when a job runs. What it returns waits until the job was cut.
+// runJob returns when a job runs. The returned function waits until the job was aborted.
 func runJob(t *testing.T, s started) (cut func()) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -129,7 +129,7 @@ func runJob(t *testing.T, s started) (cut func()) {
 	return running.Wait
 }
 
-// until asks until the answer contains a text.
+// until polls a URL until the response contains a text.
 func until(t *testing.T, url, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -145,7 +145,7 @@ func until(t *testing.T, url, text string) {
 		if strings.Contains(string(body), text) {
 			return
 		}
-		time.Sleep(time.Millisecond) // the server has work to do
+		time.Sleep(time.Millisecond) // leave the server time to work
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deploy/grafana/dashboard.json is made from the rows of panels_test.go:
+// deploy/grafana/dashboard.json is generated from the rows of panels_test.go:
 //
 //	go test ./internal/metrics -run TestDashboard -update
 
@@ -36,7 +36,8 @@ func TestDashboardIsMadeFromTheTable(t *testing.T) {
 // replace replaces the first of each pair by the second.
 func replace(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
 
-// expression has Grafana's variables in it. One with a value for each upstream has those of the chosen upstreams.
+// expression adds Grafana's variables to an expression. An expression with a value for each upstream gets those
+// of the chosen upstreams.
 func expression(short string) string {
 	if strings.Contains(short, "by (upstream)") || strings.Contains(short, "by (upstream,") {
 		short = replace(short, "{}", `{job=~"$job", instance=~"$instance", upstream=~"$upstream"}`)
@@ -45,7 +46,7 @@ func expression(short string) string {
 		"{outcome", `{job=~"$job", instance=~"$instance", outcome`)
 }
 
-// dashboard is the whole document, one panel a line.
+// dashboard returns the whole document, one panel per line.
 func dashboard(t *testing.T) []byte {
 	source := object{"type": "prometheus", "uid": "${datasource}"}
 	variable := func(name, label, query string) object {
@@ -92,7 +93,7 @@ func dashboard(t *testing.T) []byte {
 	return append(append(append(text, ",\"panels\": [\n"...), bytes.Join(panels, []byte(",\n"))...), "\n]}\n"...)
 }
 
-// annotations mark on each panel what may explain its figures.
+// annotations are marks on all panels for events that can explain their figures.
 func annotations(source object) (list []object) {
 	for _, a := range []struct{ name, color, text, query string }{
 		{"Jobs fail", "red", "{{instance}}: jobs fail", `pilotfish_fleet_mode{} == 3`},
@@ -165,7 +166,7 @@ func (p *panel) object() object {
 
 var ownName = regexp.MustCompile(`\bpilotfish_\w+`)
 
-// Each metric is on a panel, and panels and alerts name only metrics that there are.
+// Each metric is on a panel, and panels and alerts name only existing metrics.
 func TestDashboardAndAlertsNameEachMetricAndNoOther(t *testing.T) {
 	m := newMetrics()
 	m.Joined([]string{"u:1"})

@@ -28,10 +28,10 @@ func TestEndedJobs(t *testing.T) {
 		{intake.Deadline, intake.Partial, 2 * time.Second, true},
 		{intake.Deadline, intake.Absent, 0, true},
 		{intake.Gone, intake.Partial, 2 * time.Second, true},
-		{intake.Gone, intake.Complete, 2 * time.Second, true}, // the record counts, even if it is odd
+		{intake.Gone, intake.Complete, 2 * time.Second, true}, // the record counts, even if it is unusual
 		{intake.Gone, intake.Absent, 0, true},
 		{intake.NoAnswer, intake.Absent, 0, true},
-		{intake.Shed, intake.Absent, 0, false}, // with each of these another reason
+		{intake.Shed, intake.Absent, 0, false}, // each has a different reason
 		{intake.Shed, intake.Absent, 0, false},
 		{intake.Shed, intake.Absent, 0, false},
 		{intake.Rejected, intake.Absent, 0, false},
@@ -81,7 +81,8 @@ func TestOutcomesOfJobsAndAttemptsAgree(t *testing.T) {
 	}
 }
 
-// A prefetch counts as no job, nor as a pick. The job that finds its data counts as its use.
+// A prefetch is counted neither as a job nor as a pick. The job that finds its data counts as a
+// use of the prefetch.
 func TestPrefetches(t *testing.T) {
 	m := newMetrics()
 	assert.Equal(t, map[string]float64{`pilotfish_prefetches_total{outcome="answered"}`: 1}, changes(t, m, func() {
@@ -114,7 +115,7 @@ func TestQueue(t *testing.T) {
 	}, got)
 }
 
-// What is not known of a job does not count, nor does the body of one that was refused.
+// Unknown values of a job are not counted, nor is the body of a refused job.
 func TestWhatIsKnownOfAJob(t *testing.T) {
 	ended := func(r record.Job) map[string]float64 {
 		m := newMetrics()

@@ -35,7 +35,7 @@ func rowOf(address string) quality.Upstream {
 	return quality.Upstream{State: pool.State{Upstream: at(address)}}
 }
 
-// everything is a state with each figure that there is.
+// everything returns a state with every figure set.
 func everything(time.Time) Live {
 	return Live{
 		View: quality.View{Panic: true, Fleet: quality.Status{Mode: quality.QueueGrows, DeadlineSeconds: new(90.0)},
@@ -137,7 +137,8 @@ func TestScrapeReadsLiveState(t *testing.T) {
 	}, slices.Sorted(maps.Keys(lived(t, m))), "after the upstreams left")
 }
 
-// In a summary, a healthy upstream has five series, and each other one those that say what is wrong with it.
+// In a summary, a healthy upstream has five series. Each other upstream has, in addition, those that show
+// its condition.
 func TestASummaryHasWhatAlertsNeed(t *testing.T) {
 	m := New(Settings{Upstreams: summary}, "1.2.3", "abc")
 	m.SetSource(func(time.Time) Live {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newMetrics() *Metrics { return New(Default(), "1.2.3", "abc") }
 
-// series gathers every series as name{label="value",...} with its value; a
-// histogram or summary is its _count and its _sum.
+// series returns every series as name{label="value",...} with its value. A histogram or summary
+// is represented by its _count and its _sum.
 func series(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -43,8 +43,8 @@ func series(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	return all
 }
 
-// changes runs events and returns the series of pilotfish that they changed,
-// and by how much.
+// changes runs events, and returns the pilotfish series that they changed, with the
+// differences.
 func changes(t *testing.T, m *Metrics, events func()) map[string]float64 {
 	t.Helper()
 	before := series(t, m.registry)
@@ -149,7 +149,7 @@ func TestReloaded(t *testing.T) {
 	assert.Equal(t, map[string]float64{"pilotfish_config_last_reload_success": 1}, got)
 }
 
-// What a job may cost: none of it allocates.
+// The events of a job allocate nothing.
 func TestAJobsEventsDoNotAllocate(t *testing.T) {
 	m, r := newMetrics(), &record.Job{
 		Completeness: intake.Complete, TTFB: time.Second, Total: 3 * time.Second,

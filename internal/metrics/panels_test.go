@@ -11,10 +11,10 @@ type row struct {
 // panel is one panel. Its queries are pairs of a legend and an expression, in which {}
 // and {label="x"} get the selector of the chosen sidecars, and [] the interval of rates.
 type panel struct {
-	kind               string // of Grafana's
+	kind               string // Grafana's type of panel
 	title, about, unit string
-	words              []string // names of a timeline's values from 0
-	colors             []string // of the names, or of a number from each step on
+	words              []string // the names of a timeline's values, from 0
+	colors             []string // of the names, or of the values from each step on
 	steps              []float64
 	queries            []string
 }
@@ -54,7 +54,7 @@ var (
 	yesNo      = []string{"no", "yes"}
 )
 
-// rows are the dashboard. Each metric of pilotfish's own is on one of its panels.
+// rows are the dashboard. Each of pilotfish's metrics is on one of its panels.
 var rows = []row{
 	{"Now", []panel{
 		stat("Sidecars", "Reachable now.", "short", nil, nil, `sum(up{})`),

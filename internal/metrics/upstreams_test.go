@@ -40,7 +40,7 @@ func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
 	m.ReportFailed("a:1")
 	assert.Equal(t, map[string]float64{a: 2, b: 0}, failures())
 	m.Left([]string{"a:1"})
-	m.ReportFailed("a:1") // of a poll that was under way
+	m.ReportFailed("a:1") // of a poll that was in flight
 	assert.Equal(t, map[string]float64{b: 0}, failures())
 	m.Joined([]string{"a:1"})
 	assert.Equal(t, map[string]float64{a: 0, b: 0}, failures())
@@ -62,12 +62,12 @@ func TestCacheEvents(t *testing.T) {
 	const of = `pilotfish_cache_events_total{result="%s",upstream="a:1"}`
 	assert.Equal(t, map[string]float64{fmt.Sprintf(of, "used"): 2, fmt.Sprintf(of, "ignored"): 1}, events())
 	m.Left([]string{"a:1"})
-	m.CacheEvent("a:1", true) // of a connection that ends
+	m.CacheEvent("a:1", true) // of a connection that is closing
 	assert.Empty(t, events())
 }
 
-// The number of series is bounded by the upstreams there are now, whatever
-// submitters send and however often upstreams come and go.
+// The number of series is bounded by the number of current upstreams, whatever submitters send
+// and however often upstreams join and leave.
 func TestSeriesAreBounded(t *testing.T) {
 	m := newMetrics()
 	var upstreams []quality.Upstream
@@ -113,7 +113,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	assert.Empty(t, m.byUpstream)
 }
 
-// A job that ends does not wait while the series of thousands of upstreams are made or deleted.
+// The end of a job does not wait while the series of thousands of upstreams are created or
+// deleted.
 func TestJobsDoNotWaitForChangesOfTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, busy := newMetrics(), make(chan struct{})
@@ -133,7 +134,7 @@ func TestJobsDoNotWaitForChangesOfTheSet(t *testing.T) {
 	})
 }
 
-// BenchmarkAThousandLeave is what it takes until the series of 1,000 upstreams are gone, of 10,000.
+// BenchmarkAThousandLeave measures the removal of the series of 1,000 of 10,000 upstreams.
 func BenchmarkAThousandLeave(b *testing.B) {
 	m, all := newMetrics(), make([]string, 10_000)
 	for i := range all {
@@ -152,7 +153,7 @@ func TestAttempts(t *testing.T) {
 	want := map[string]float64{`pilotfish_picks_total{cache="none"}`: 45 + 9}
 	got := changes(t, m, func() {
 		for o := range pool.Outcome(pool.Outcomes) {
-			attempted(m, record.Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1}) // counts as a pick alone
+			attempted(m, record.Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1}) // counts only as a pick
 			for range int(o) + 1 {
 				attempted(m, record.Attempt{Upstream: "u:1", Outcome: o, FirstByte: -1})
 			}
@@ -162,13 +163,13 @@ func TestAttempts(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// attempted counts an attempt alone.
+// attempted counts only an attempt.
 func attempted(m *Metrics, a record.Attempt) {
 	m.attempts.attempted(&a)
 	m.upstreams.attempted(&a)
 }
 
-// hinted is an attempt with all fields of a load hint.
+// hinted returns an attempt with all fields of a load hint.
 func hinted(upstream string) record.Attempt {
 	return record.Attempt{
 		Upstream: upstream, Outcome: pool.Answered, Cache: selection.AssumedCached, FirstByte: 3 * time.Second,
@@ -219,7 +220,7 @@ func TestShadow(t *testing.T) {
 		m.Ended(data(record.Attempt{Cache: selection.Cached, Why: pool.Why{Shadow: "u:2", ShadowCache: selection.NotCached}}))
 		m.Ended(data(record.Attempt{Why: pool.Why{Shadow: "u:2", ShadowCache: selection.AssumedCached}}))
 		m.Ended(data(record.Attempt{Cache: selection.AssumedCached}))
-		m.Ended(&record.Job{Attempts: []record.Attempt{{Cache: selection.Cached}}}) // needs no data
+		m.Ended(&record.Job{Attempts: []record.Attempt{{Cache: selection.Cached}}}) // a job that needs no data
 	})
 	maps.DeleteFunc(found, func(name string, _ float64) bool { return !strings.HasPrefix(name, "pilotfish_data_") })
 	assert.Equal(t, map[string]float64{

@@ -61,7 +61,7 @@ func ask(t *testing.T, replies map[string]string, args ...string) (code int, out
 
 var asked []string
 
-// The token is for the admin port that was named.
+// The token is sent only to the admin port of the command line.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Error("redirected, with " + r.Header.Get("Authorization"))
@@ -76,7 +76,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	assert.Contains(t, problems, "replies 307 Temporary Redirect ; it redirects to \""+elsewhere.URL+"\", which is not followed")
 }
 
-// What a server replies instead of the response is shown in part, and cannot steer the terminal.
+// Of an unexpected reply, the beginning is shown, without control characters.
 func TestErrorsHaveNoControlCharacters(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -127,7 +127,7 @@ The shadow policy would take c?[2J:1.
 left out: d:1: suspect: it owes 3 answers
 left out: e:1: breaker open
 `, out)
-	code, out, problems = ask(t, map[string]string{ // panic: jobs go there all the same
+	code, out, problems = ask(t, map[string]string{ // panic: breakers are ignored
 		"/api/pick?priority=low&project=": `{"upstream":"a:1","ranking":[{"address":"a:1"}]}`,
 		"/api/upstreams":                  `{"upstreams":[{"address":"a:1","why":"breaker opened"},{"address":"b:1","why":"draining"}]}`,
 	}, "explain")
@@ -200,7 +200,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	require.NoError(t, err)
 	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "5")
 	require.Zero(t, code, problems)
-	_, out, _ = strings.Cut(out, " ") // the local time
+	_, out, _ = strings.Cut(out, " ") // without the local time
 	assert.Equal(t, `queue grows: more work arrives than is done, and each job waits longer
   than the one before; panic: every breaker is open, so jobs go to all
   upstreams, the first job fails in 90 s if times rise on, takes no jobs:
@@ -277,7 +277,7 @@ func TestProbe(t *testing.T) {
 	assert.Contains(t, problems, "no sidecar replies at unix:")
 }
 
-// What a sidecar says that is not what was wanted is shown, and steers no terminal.
+// The text of an unexpected reply is shown, without control characters.
 func TestProbePrintsTheReason(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no upstreams are known \x1b[2Jyet", http.StatusServiceUnavailable)

@@ -15,7 +15,7 @@ func job(project uint64, priority selection.Priority) selection.Job {
 	return selection.Job{Project: project, Priority: priority, Hour: 490000}
 }
 
-// admitted is the share of a thousand projects' jobs that a level lets through.
+// admitted returns the share of a thousand projects' jobs that a level admits.
 func admitted(level Level, priority selection.Priority) float64 {
 	n := 0.0
 	for project := uint64(1); project <= 1000; project++ {
@@ -26,8 +26,8 @@ func admitted(level Level, priority selection.Priority) float64 {
 	return n / 1000
 }
 
-// TestLevelRefusesLowJobsFirst: down to a half only low jobs are refused, and in
-// proportion; below it high ones too.
+// TestLevelRefusesLowJobsFirst: from level 1 to 0.5 only low jobs are refused, in proportion;
+// below it high jobs, too.
 func TestLevelRefusesLowJobsFirst(t *testing.T) {
 	for _, c := range []struct {
 		level     Level
@@ -49,7 +49,7 @@ func TestRankIsInRangeAndStable(t *testing.T) {
 	}
 }
 
-// TestRankChangesByTheHour checks that other projects come first in the next hour.
+// TestRankChangesByTheHour checks that other projects rank first in the next hour.
 func TestRankChangesByTheHour(t *testing.T) {
 	both := 0
 	for project := uint64(1); project <= 1000; project++ {
@@ -100,7 +100,7 @@ func TestDagorUsesReportedWaits(t *testing.T) {
 	}
 }
 
-// The oracles compute a detector's level from the whole history of samples.
+// The oracles compute a detector's level from the complete history of samples.
 func oracles() map[string]func(s Settings, history []Sample) Level {
 	return map[string]func(Settings, []Sample) Level{
 		"none":      func(Settings, []Sample) Level { return 1 },
@@ -109,7 +109,8 @@ func oracles() map[string]func(s Settings, history []Sample) Level {
 	}
 }
 
-// thresholdOracle looks back for the last sample that decides. Without hysteresis every number does.
+// thresholdOracle finds the last sample that decides. Without hysteresis every number of stalled
+// joblets decides.
 func thresholdOracle(s Settings, history []Sample) Level {
 	for i := len(history) - 1; i >= 0; i-- {
 		switch stalled := history[i].Stalled; {
@@ -155,7 +156,7 @@ func TestDetectorsAreTheOracles(t *testing.T) {
 				for range 150 {
 					sample := randomSample(rng)
 					if n%4 < 2 {
-						sample.Wait = 11 // overload that lasts
+						sample.Wait = 11 // a longer overload
 					}
 					history = append(history, sample)
 					got := detector(sample)
@@ -166,8 +167,7 @@ func TestDetectorsAreTheOracles(t *testing.T) {
 	}
 }
 
-// randomSample makes quiet and loud samples, some just at the limits, some
-// without a wait.
+// randomSample returns low and high samples, some just at the limits, some without a wait.
 func randomSample(rng *rand.Rand) Sample {
 	of := func(values ...float64) float64 { return values[rng.IntN(len(values))] }
 	return Sample{

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// A socket that a process left behind makes room. One that is served does so
-// only for a process that takes over.
+// A socket file that a dead process left is replaced. One that is served is replaced only if
+// the port is shared.
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mesh.sock")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
@@ -49,10 +49,10 @@ func TestUnixSocket(t *testing.T) {
 	assert.FileExists(t, path+".txt")
 }
 
-// patience is how long a test waits for what must come.
+// patience is the maximum duration of a wait.
 const patience = 20 * time.Second
 
-// Who leaves a shared port leaves all new connections to the process that came next.
+// After a process leaves a shared port, all new connections go to the next process.
 func TestSharedPortPassesToTheNextProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports can be shared on Linux only; CI runs there")
@@ -100,7 +100,7 @@ func TestOccupiedPort(t *testing.T) {
 	}
 }
 
-// handed is a socket as systemd hands it over, under a name, and its address.
+// handed returns a socket with a name, as systemd passes it, and its address.
 func handed(t *testing.T, name string) (f *os.File, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +114,7 @@ func handed(t *testing.T, name string) (f *os.File, address string) {
 	return os.NewFile(uintptr(fd), name), l.Addr().String()
 }
 
-// The name of a systemd socket decides its purpose.
+// The name of a systemd socket determines its purpose.
 func TestSystemdSocketPurposes(t *testing.T) {
 	for _, c := range []struct{ first, second, want string }{
 		{"jobs", "admin", "jobs first, admin second"},

@@ -21,10 +21,10 @@ func steady(load []float64, seconds int, jobs float64) []float64 {
 	return load
 }
 
-// Ten minutes that need 2 cores, and one that needs 30.
+// Ten minutes that need 2 cores, and one minute that needs 30.
 func TestAdvice(t *testing.T) {
 	load := steady(steady(nil, 600, 2), 60, 30)
-	load[0] = 100 // one second is no minute
+	load[0] = 100 // a peak of one second is averaged over a minute
 	var jobs []float64
 	for _, cores := range load {
 		jobs = append(jobs, cores/2)
@@ -71,7 +71,7 @@ func TestFleetCountsUpstreamsThatTakeJobs(t *testing.T) {
 	assert.Equal(t, Fleet{}, fleetOf(nil))
 }
 
-// Busy cores show what is done; how times rise, and what is lost, how much more comes.
+// Demand is the busy cores, plus what rising times and lost jobs show of the load beyond that.
 func TestDemand(t *testing.T) {
 	m := New(start)
 	demand := func(states ...pool.State) []float64 {
@@ -105,7 +105,7 @@ func TestDemand(t *testing.T) {
 	assert.Equal(t, []float64{8, 8}, demand(cores(8, 8, 8)), "where all are lost, nobody knows how many came")
 }
 
-// The machine advises by the means of its steps.
+// The machine's advice uses the means of its steps.
 func TestAdviceOfTheLastHour(t *testing.T) {
 	m := New(start)
 	now := start
@@ -120,7 +120,7 @@ func TestAdviceOfTheLastHour(t *testing.T) {
 	}
 	a := m.View(now, []pool.State{cores(8, 2, 8)}).Capacity
 	require.NotNil(t, a)
-	assert.Equal(t, []float64{0.25, 1, 3590}, []float64{a.Full, a.FullBusiest, a.CoveredSeconds}) // the present step is not over
+	assert.Equal(t, []float64{0.25, 1, 3590}, []float64{a.Full, a.FullBusiest, a.CoveredSeconds}) // the current step is incomplete
 	assert.InDelta(t, 1, a.CoreSecondsPerJob, 1e-9)
 }
 

@@ -14,15 +14,15 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// costOf is a job of a project that took so long at its upstream, after it had waited there.
+// costOf returns a job of a project with these times of waiting and running at its upstream.
 func costOf(project string, waited, took time.Duration) *record.Job {
 	j := &record.Job{Facts: intake.Facts{Project: project}, Total: waited + took + time.Second, Completeness: intake.Complete}
 	j.Attempts = append(j.Attempts, record.Attempt{Start: time.Second, Outcome: pool.Answered, Hint: &pool.Hint{Waited: waited}})
 	return j
 }
 
-// The costs of projects are those of a naive sum over the present and the previous period; of many projects, the busiest are
-// listed, and nothing is lost.
+// The costs of projects equal naive sums over the present and the previous period. If there are many projects, the busiest
+// are listed, and the rest is summed.
 func TestCostsAgainstNaiveSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	for _, projects := range []int{3, listedCosts, 400, 20 * keptCosts} {
@@ -74,7 +74,7 @@ func TestCostsAgainstNaiveSums(t *testing.T) {
 	require.Len(t, list, 1, "what was hours ago does not count")
 }
 
-// A job's time at an upstream begins with its execution, or with its last attempt where the wait is unknown.
+// A job's time at an upstream starts with its execution, or with its last attempt if the wait is unknown.
 func TestTimeAtUpstreams(t *testing.T) {
 	j := costOf("p", 3*time.Second, 5*time.Second)
 	assert.Equal(t, 5*time.Second, atUpstream(j))

@@ -24,7 +24,7 @@ func since(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// timed is a job by its times from the start, in seconds.
+// timed is a job given by its times from the start, in seconds.
 type timed struct {
 	arrived, firstByte, lastByte float64
 	lost                         bool
@@ -41,14 +41,14 @@ func (x timed) job() record.Job {
 	return j
 }
 
-// play feeds a machine with what happens to jobs, judges every second, and returns the
-// modes that the fleet entered.
+// play passes jobs to a machine, evaluates it every second, and returns the modes that the
+// fleet entered.
 func play(m *Machine, jobs []record.Job) []Change {
 	changes, _ := playAt(m, jobs)
 	return changes
 }
 
-// playAt returns when each was entered, too.
+// playAt also returns when each mode was entered.
 func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 	type event struct {
 		at    time.Time
@@ -87,7 +87,7 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 	return changes, at
 }
 
-// arrivedAt is a job that waits so long for its first byte.
+// arrivedAt returns a job with this timeout for its first byte.
 func arrivedAt(at time.Time, bound time.Duration) *dispatch.Job {
 	if bound == 0 {
 		return &dispatch.Job{Request: dispatch.Request{Arrived: at}}
@@ -102,8 +102,8 @@ func modes(changes []Change) (list []Mode) {
 	return list
 }
 
-// between is the time from one search of the thesis's single bursts to the next: of 16
-// the last begins 20.4 s after the first.
+// between is the time between two searches of the thesis's single bursts: the last of 16 starts
+// 20.4 s after the first.
 const between = 20.4 / 15
 
 func TestTable1(t *testing.T) {
@@ -135,7 +135,7 @@ func TestSlopesOfTables3And4(t *testing.T) {
 			var jobs []record.Job
 			for i := range 128 {
 				first := 2.5 + c.slope*float64(i) + 0.26*rng.NormFloat64()
-				if first > 80 { // from here on searches are lost
+				if first > 80 { // later searches are lost
 					break
 				}
 				jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first, lastByte: first + 20}.job())
@@ -159,8 +159,8 @@ func TestSlopesOfTables3And4(t *testing.T) {
 	}
 }
 
-// The time-out bursts of table 2: which search was the last with results, its time to
-// first byte, how many were lost then, and that of the next one.
+// The timeout bursts of table 2: the last search with results, its time to first byte, the
+// number of lost searches at that time, and the time to first byte of the next search.
 func TestTimeOutBurstsOfTable2(t *testing.T) {
 	type burst struct {
 		last   int
@@ -211,8 +211,8 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 	}
 }
 
-// queue is jobs of random size and arrival at servers that take them first come first
-// served, as many as come in an hour at a load.
+// queue returns jobs of random size and arrival at servers that serve them in order of arrival,
+// for an hour at a given load.
 func queue(servers int, load float64, rng *rand.Rand) []record.Job {
 	free := make([]float64, servers)
 	var jobs []record.Job
@@ -235,17 +235,17 @@ func TestStableQueueIsSteady(t *testing.T) {
 	assert.Equal(t, []Mode{Steady}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
 }
 
-// A tenth more than the servers can do: growing, and it stays so.
+// At a load of 1.1 the mode is growing, and remains so.
 func TestOverloadedQueueGrows(t *testing.T) {
 	m := New(start)
 	changes, at := playAt(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
 	require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
 	assert.Less(t, at[1].Sub(start), 3*time.Minute)
-	// Of 17.6 jobs that come in a second one and a half wait for the next.
+	// Of 17.6 arriving jobs per second, 1.6 have to wait.
 	assert.InEpsilon(t, 1.6/16/17.6, m.View(since(0), nil).Fleet.Trend.Slope, 0.5)
 }
 
-// ramp is a job each second whose first byte comes after the seconds that first says.
+// ramp returns one job per second; first gives the seconds to its first byte.
 func ramp(n int, first func(i float64) float64) (jobs []record.Job) {
 	for i := range n {
 		f := first(float64(i))
@@ -254,7 +254,8 @@ func ramp(n int, first func(i float64) float64) (jobs []record.Job) {
 	return jobs
 }
 
-// follow is jobs that came at equal distances, with a bound of one or two seconds, or none.
+// follow returns the trend of jobs at equal distances, with a timeout of one or two seconds, or
+// none.
 func follow(every, base, slope float64, order ...int) (t trend) {
 	for i, at := range order {
 		t.ring = append(t.ring, sample{
@@ -266,7 +267,7 @@ func follow(every, base, slope float64, order ...int) (t trend) {
 	return t
 }
 
-// The thresholds of a rise, at both sides of their values in the comments.
+// The thresholds of a rise: values just below and just above those in the comments.
 func TestThresholdsOfARise(t *testing.T) {
 	for name, c := range map[string]struct {
 		jobs               int
@@ -300,7 +301,7 @@ func TestEndOfARise(t *testing.T) {
 	level := func(level float64) trend { return follow(1, level, 0, make([]int, 8)...) }
 	for name, c := range map[string]struct {
 		follow trend
-		seen   time.Duration // so long ago
+		seen   time.Duration // time since then
 		want   Mode
 	}{
 		"half-way back, and calm":    {level(6), 30 * time.Second, Steady},
@@ -318,7 +319,7 @@ func TestEndOfARise(t *testing.T) {
 			assert.Equal(t, c.want, mode)
 		})
 	}
-	for fallen, late := range map[float64]bool{20: false, 22: true} { // half-way back from 32 s, and not
+	for fallen, late := range map[float64]bool{20: false, 22: true} { // half-way back from 32 s, and less
 		changes, at := playAt(New(start), ramp(900, func(i float64) float64 {
 			if i > 60 {
 				return fallen
@@ -330,7 +331,8 @@ func TestEndOfARise(t *testing.T) {
 	}
 }
 
-// Losses begin with one job in a hundred, and are over after eight whole jobs and ten seconds.
+// The mode of lost jobs starts with one lost job in a hundred, and ends after eight complete
+// jobs and ten seconds.
 func TestThresholdsOfLostJobs(t *testing.T) {
 	for whole, want := range map[int]Mode{297: JobsFail, 298: Unknown} {
 		s := newScope(start, JobsFail)
@@ -362,7 +364,7 @@ func TestDeadlineOfATrend(t *testing.T) {
 	for trend, want := range map[Trend][]any{
 		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 2}}}:              {20.0, 80.0, true},
 		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 2}, {30, 20, 1}}}: {10.0, 10.0, true},
-		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 0.01}}}:           {0.0, 0.0, false}, // beyond an hour
+		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 0.01}}}:           {0.0, 0.0, false}, // more than an hour ahead
 		{Jobs: 11, Span: 20, latest: [2]rise{{80, 90, 2}}}:              {0.0, 0.0, true},
 		{Jobs: 11, Span: 20, latest: [2]rise{{0, 40, 2}}}:               {0.0, 0.0, false},
 		{Jobs: 11, Span: 20, latest: [2]rise{{80, 40, 0}}}:              {0.0, 0.0, false},
@@ -404,7 +406,7 @@ func TestJobsThatAreLost(t *testing.T) {
 	assert.Equal(t, []Mode{Unknown}, modes(m.Advance(since(now), Moment{})))
 }
 
-// A sample stands for more jobs where many come, and for one where few do.
+// With many jobs a sample stands for several jobs; with few, for one.
 func TestTrendCountsTheJobsOfItsSamples(t *testing.T) {
 	var tr trend
 	at := time.Duration(0)
@@ -429,7 +431,8 @@ func TestTrendCountsTheJobsOfItsSamples(t *testing.T) {
 	assert.False(t, ok, "what was five minutes ago says nothing of now")
 }
 
-// Times to first byte that rise while cores are idle are no queue that grows, of the fleet or of an upstream.
+// Rising times to first byte while cores are idle do not count as a growing queue, neither of the fleet nor
+// of an upstream.
 func TestNoQueueGrowsWhileCoresAreIdle(t *testing.T) {
 	there := func(busy, jobs, wait float64) pool.State {
 		return pool.State{Cores: 10, CoresBusy: busy, Jobs: jobs, Wait: wait}

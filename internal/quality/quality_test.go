@@ -17,7 +17,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// served is a job that was answered in full.
+// served returns a job with a complete response.
 func served(p selection.Priority, firstByte, lastByte time.Duration) *record.Job {
 	return &record.Job{
 		Facts: intake.Facts{Priority: p}, Outcome: intake.Answered, Completeness: intake.Complete, Arrived: start,
@@ -60,7 +60,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Jobs that come at any distance count in each window as a list of all of them says.
+// The windows equal the sums over a list of all jobs, for jobs at any distance.
 func TestWindowsAgreeWithAList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	m := New(start)
@@ -94,8 +94,8 @@ func state(address string) pool.State {
 	return pool.State{Upstream: pool.Upstream{Address: address}}
 }
 
-// Rows count attempts: one that failed counts there, although another upstream answered the job. Connections that were
-// refused do not change the mode.
+// Rows count attempts: a failed attempt counts there, although another upstream served the job. Refused connections do
+// not change the mode.
 func TestUpstreams(t *testing.T) {
 	m := New(start)
 	states := []pool.State{state("a:1"), state("b:1"), state("c:1")}
@@ -137,7 +137,8 @@ func TestUpstreams(t *testing.T) {
 	assert.NotEqual(t, JobsFail, m.View(start, states).Fleet.Mode)
 }
 
-// One of two upstreams slows down; the other and the fleet's other jobs do not hide it.
+// One of two upstreams slows down. The other upstream and the fleet's other jobs do not hide
+// it.
 func TestAnUpstreamsMode(t *testing.T) {
 	m := New(start)
 	states := []pool.State{state("a:1"), state("b:1")}
@@ -166,8 +167,7 @@ func TestAnUpstreamsMode(t *testing.T) {
 	assert.Equal(t, rows[1], row, "what top reads is what the sidecar wrote")
 }
 
-// With every upstream answering 500 submitters get nothing. Where such a status is a
-// result, it is one.
+// If every upstream responds with 500, jobs are lost, unless that status counts as a result.
 func TestErrorsAreLosses(t *testing.T) {
 	for count500, want := range map[bool]Mode{true: JobsFail, false: Steady} {
 		m, settings := New(start), Settings{Count500: count500}
@@ -196,7 +196,8 @@ func TestErrorsAreLosses(t *testing.T) {
 	}
 }
 
-// A project at its limit is refused as it should be: that neither loses jobs nor hides a loss.
+// A job refused because of its project's limit is neither a lost job nor evidence that jobs are
+// not lost.
 func TestLimitedJobsAreNoLosses(t *testing.T) {
 	m := New(start)
 	now := start
@@ -219,7 +220,7 @@ func TestLimitedJobsAreNoLosses(t *testing.T) {
 	assert.Equal(t, JobsFail, m.View(now, nil).Fleet.Mode)
 }
 
-// Wild values do no harm: clocks that were set, times beyond all bounds.
+// Extreme values have no effect: changed clocks, or times beyond all bounds.
 func TestExtremeTimes(t *testing.T) {
 	m := New(start)
 	states := []pool.State{state("a:1")}
@@ -267,8 +268,8 @@ func TestPointsAreOfAnHour(t *testing.T) {
 	assert.Empty(t, m.Points(now.Add(time.Hour)), "nobody looked for an hour")
 }
 
-// A job counts at the upstream that responded, by what that reports or else by what was believed; a job without data
-// or response does not count.
+// A find counts at the upstream that responded, by its report, or else by the cache's assumed state. A job without
+// data or response does not count.
 func TestFinds(t *testing.T) {
 	m := New(start)
 	states := []pool.State{state("a:1"), state("b:1")}

@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// now is an instant of a use.
+// now returns an instant of a use.
 func now(use uint32) time.Time { return time.UnixMilli(int64(use)) }
 
-// Keys are a map of times, which at full size drops the earliest of eight.
+// Keys behave like a map of times. At the maximum size, each new key drops the earliest of
+// eight.
 func TestKeys(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var x Keys
@@ -48,7 +49,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// At full size nearly all of 100,000 keys stay, and memory is bounded.
+// At the maximum size nearly all of 100,000 keys remain, and memory is bounded.
 func TestKeysAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var x Keys
@@ -73,7 +74,7 @@ func TestKeysAreBounded(t *testing.T) {
 	assert.False(t, slices.ContainsFunc(keys[:100], x.Has), "the earliest are forgotten")
 }
 
-// BenchmarkKeys is the memory of 64 sets of 100,000 keys: at most 1.5 MiB for each.
+// BenchmarkKeys measures the memory of 64 sets of 100,000 keys: at most 1.5 MiB per set.
 func BenchmarkKeys(b *testing.B) {
 	const sets, keys = 64, 100_000
 	rng := rand.New(rand.NewPCG(9, 10))
@@ -98,7 +99,7 @@ func BenchmarkKeys(b *testing.B) {
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/sets/keys, "B/key")
 }
 
-// The bound drops what was not used lately, and never what is to be kept.
+// The bound drops values that were not used recently, and never those to keep.
 func TestMapIsBounded(t *testing.T) {
 	m := NewMap(100, func(open int) bool { return open > 0 })
 	m.Put(5, 1)
@@ -110,10 +111,10 @@ func TestMapIsBounded(t *testing.T) {
 	}
 	assert.Equal(t, []int{1, 2}, []int{value(m, 5), value(m, 7)})
 	for key := uint64(3000); len(m.young) > 10; key++ {
-		m.Put(key, 0) // until the young half has room
+		m.Put(key, 0) // until the young generation has room
 	}
 	for _, key := range slices.Collect(maps.Keys(m.old))[:5] {
-		m.Put(key, 0) // young again
+		m.Put(key, 0) // in the young generation again
 	}
 	for key := range m.young {
 		assert.NotContains(t, m.old, key, "in both halves")
@@ -130,7 +131,7 @@ func TestMapIsBounded(t *testing.T) {
 	assert.NotContains(t, m.young, uint64(123456), "Get remembers nothing")
 }
 
-// value is the value of a key, or -1.
+// value returns the value of a key, or -1.
 func value(m *Map[int], key uint64) int {
 	if v, ok := m.Get(key); ok {
 		return v
