@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A link in a document, and a figure, is to a file that is there. The code of a document is
+// A link in a document, and a figure, is to a file that is there, and to a heading of it. The code of a document is
 // that of a file, which a test runs.
 func TestDocuments(t *testing.T) {
 	documents, err := filepath.Glob("../../docs/*.md")
@@ -23,13 +23,20 @@ func TestDocuments(t *testing.T) {
 	for _, path := range append(documents, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../CHANGELOG.md", "../../deploy/README.md") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`).FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
 			links++
-			_, err := os.Stat(filepath.Join(filepath.Dir(path), m[1]))
+			target := path
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(path), m[1])
+			}
+			_, err := os.Stat(target)
 			assert.NoError(t, err, "a link of %s", path)
+			if m[2] != "" {
+				assert.Contains(t, anchors(t, target), m[2], "a link of %s to %s", path, target)
+			}
 			shown[m[1]] = true
 		}
 		for _, m := range regexp.MustCompile("(?s)<!-- snippet: (\\S+) -->\n```\\w*\n(.*?)```\n").FindAllStringSubmatch(string(text), -1) {
@@ -46,6 +53,18 @@ func TestDocuments(t *testing.T) {
 	for _, f := range files {
 		assert.True(t, shown["examples/"+f.Name()], "no document shows or links docs/examples/%s", f.Name())
 	}
+}
+
+// anchors returns those of a document's headings: in lower case, without punctuation, with hyphens for spaces.
+func anchors(t *testing.T, document string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		plain := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all = append(all, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return all
 }
 
 // The log messages that docs/troubleshooting.md explains are in the sources.
