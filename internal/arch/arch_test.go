@@ -1,4 +1,4 @@
-// Package arch holds the import table of docs/architecture.md against the code.
+// Package arch checks the code against the import table of docs/architecture.md.
 package arch
 
 import (
@@ -14,9 +14,8 @@ import (
 
 const module = "example.org/pilotfish/"
 
-// layers says which packages of ours each package may import, by layer. A
-// package may import what stands in lower layers, and values may import
-// values; shells never import each other.
+// layers lists the packages that each package can import, by layer. A package can import
+// packages of lower layers; values can import values; shells never import each other.
 var layers = []struct {
 	name     string
 	siblings bool // may packages of this layer import each other?
@@ -45,11 +44,11 @@ var layers = []struct {
 	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver"}},
 }
 
-// machines is the level up to which packages are plain code: no clock, no lock,
-// no goroutine, and no library but the JSON one and what they own.
+// machines is the level up to which packages are plain code: no clock, no lock, no goroutine,
+// and no library except JSON and those that they own.
 const machines = 2
 
-// owners says which package alone may import a library.
+// owners names the only package that can import a library.
 var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
@@ -80,12 +79,12 @@ func TestImports(t *testing.T) {
 			return err
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
-		if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || rel == "tools" || rel == "lab" { // modules of their own
+		if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || rel == "tools" || rel == "lab" { // separate modules
 			return filepath.SkipDir
 		}
 		p, err := build.ImportDir(path, build.IgnoreVendor)
 		if err != nil || len(p.GoFiles) == 0 {
-			return nil // no Go code but tests here
+			return nil // only tests here
 		}
 		from, known := level[rel]
 		if !known {
@@ -104,7 +103,7 @@ func TestImports(t *testing.T) {
 func checkImport(t *testing.T, rel string, from int, imported string, level map[string]int) {
 	if ours, ok := strings.CutPrefix(imported, module); ok {
 		to, known := level[ours]
-		child := strings.HasPrefix(ours, rel+"/") // a package may split off parts of its own
+		child := strings.HasPrefix(ours, rel+"/") // a package can have subpackages
 		switch {
 		case !known:
 			t.Errorf("%s imports %s, which is in no layer", rel, ours)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A link in a document, and a figure, is to a file that is there, and to a heading of it. The code of a document is
-// that of a file, which a test runs.
+// Links and figures in documents refer to existing files and headings. A document's code
+// equals that of a file that a test runs.
 func TestDocuments(t *testing.T) {
 	documents, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestExplainedMessagesAreLogged(t *testing.T) {
 		}
 	}
 	for _, m := range messages {
-		_, meaning, _ := strings.Cut(m[1], ": ") // of a mode, whose name is another text
+		_, meaning, _ := strings.Cut(m[1], ": ") // for a mode, whose name is inserted
 		if !strings.Contains(sources.String(), `"`+m[1]+`"`) && !strings.Contains(sources.String(), `return "`+meaning+`"`) {
 			t.Errorf("nothing logs %q", m[1])
 		}

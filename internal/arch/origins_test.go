@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rowsOfOrigins is how many rows each document's table had when it was complete.
+// rowsOfOrigins is the number of rows of each document's table when it was complete.
 var rowsOfOrigins = map[string]int{"Thesis": 87, "Blog": 8, "OpenWhisk": 19, "Zhu": 12, "Turner": 23}
 
-// missingOfOrigins is how many rows say "missing". It only goes down.
+// missingOfOrigins is the number of rows that say "missing". It can only decrease.
 const missingOfOrigins = 0
 
 // Each row of docs/origins.md names files that exist, and tests and commands that run.
@@ -61,7 +61,7 @@ func TestOrigins(t *testing.T) {
 	assert.LessOrEqual(t, missing, missingOfOrigins, "rows that are missing")
 }
 
-// codeOf is what stands between backticks.
+// codeOf returns the texts between backticks.
 func codeOf(cell string) (all []string) {
 	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
 		all = append(all, m[1])

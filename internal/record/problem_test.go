@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/operate.md")
 
-// The table of statuses in docs/operate.md is made from the code:
+// The table of statuses in docs/operate.md is generated from the code:
 //
 //	go test ./internal/record -run TestStatusTable -update
 func TestStatusTable(t *testing.T) {
@@ -73,7 +73,7 @@ func TestStatusTable(t *testing.T) {
 	assert.Equal(t, want, string(text), "go test ./internal/record -run TestStatusTable -update writes it anew")
 }
 
-// No error that the packages below know is a fault of pilotfish's own.
+// Every error of the packages below has a problem type other than "internal error".
 func TestEveryErrorHasItsProblem(t *testing.T) {
 	for _, err := range []error{
 		ErrShutdown, ErrGone, ErrNoAnswer, ErrFirstByte, ErrDeadline, ErrMalformed, intake.ErrTooLarge, intake.ErrNoRoom,
@@ -88,7 +88,7 @@ func TestEveryErrorHasItsProblem(t *testing.T) {
 	assert.Equal(t, "internal", ProblemOf(assert.AnError).Reason)
 }
 
-// Where an error wraps two that have a problem each, the more telling one counts.
+// If an error wraps two errors that have a problem type, the more specific one applies.
 func TestPrecedenceOfWrappedErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		"deadline":       fmt.Errorf("%w: up:1: %w", ErrNoAnswer, ErrFirstByte),

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testConfig has the default settings, and hooks that do nothing.
+// testConfig returns the default settings with hooks that do nothing.
 func testConfig() Config {
 	return Config{
 		Settings: Default(),
@@ -40,8 +40,7 @@ func testConfig() Config {
 	}
 }
 
-// patience bounds what comes within seconds on real sockets: a busy machine may
-// be slow.
+// patience is a generous timeout for events on real sockets, because the machine can be busy.
 const patience = 2 * time.Minute
 
 var noon = time.Date(2025, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -75,7 +74,7 @@ ruleserver_wait_seconds_count{priority="low"} 1000
 go_goroutines 42
 `
 
-// change returns goodPage with one line replaced; "" removes it.
+// change returns goodPage with one line replaced, or removed if by is "".
 func change(t *testing.T, line, by string) string {
 	t.Helper()
 	require.Contains(t, goodPage, line+"\n")
@@ -111,7 +110,7 @@ func gzipped(plain []byte) []byte {
 	return b.Bytes()
 }
 
-// carrier is an http.RoundTripper as a func.
+// carrier is an http.RoundTripper made of a function.
 type carrier func(*http.Request) (*http.Response, error)
 
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
@@ -137,7 +136,7 @@ func after(r *http.Request, d time.Duration) error {
 	}
 }
 
-// slow is a body that comes in chunks, with a pause before each.
+// slow is a body that arrives in chunks, with a pause before each.
 type slow struct {
 	r     *http.Request
 	text  string
@@ -157,8 +156,8 @@ func (s *slow) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// upstream starts a server of metrics and listing, and returns its address. A nil handler
-// serves a good page, or no listing.
+// upstream starts a server with metrics and a cache listing, and returns its address. A nil
+// handler serves goodPage, or no listing.
 func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
 	server := httptest.NewServer(pages(metrics, listing))
 	t.Cleanup(server.Close)
@@ -192,11 +191,11 @@ func addresses(n int) []string {
 	return all
 }
 
-// subject is one upstream, polled by hand.
+// subject is one upstream that the test polls itself.
 type subject struct {
 	*upstreamPoller
 	cached  pool.CacheSet
-	reports []pool.Report // with the listing that came before
+	reports []pool.Report // with the listings that were received
 	errs    []error
 }
 
@@ -222,7 +221,7 @@ func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject
 	return s
 }
 
-// once polls, and returns the report, if there was one, and the failure.
+// once polls, and returns the report, if any, and the failure.
 func (s *subject) once(t *testing.T) (*pool.Report, error) {
 	s.cached, s.reports, s.errs = nil, nil, nil
 	s.poll(t.Context(), false)
@@ -236,20 +235,20 @@ func (s *subject) once(t *testing.T) (*pool.Report, error) {
 	return r, errors.Join(s.errs...)
 }
 
-// fleet stands in for all upstreams of a Source, and for prometheus:9090. It notes what
-// was asked, when, and what was handed over. It is for a bubble.
+// fleet replaces all upstreams of a Source, and prometheus:9090. It records the requests with
+// their times, and the results. It requires fake time.
 type fleet struct {
 	*Source
-	answer func(r *http.Request) (*http.Response, error) // nil: answers well at once
+	answer func(r *http.Request) (*http.Response, error) // nil: responds at once as well does
 
 	mu       sync.Mutex
 	begun    time.Time
 	followed []string
-	asked    map[string][]time.Duration // since begun, by host; by host and path if that is not /metrics
+	asked    map[string][]time.Duration // times since begun, by host; by host and path if the path is not /metrics
 	asking   map[string]int
 	reports  map[string][]pool.Report
 	listings map[string][]time.Time
-	failed   map[string][]string // texts of errors
+	failed   map[string][]string // texts of the errors
 	silent   map[string][]string
 }
 
@@ -307,7 +306,8 @@ func (f *fleet) roundTrip(r *http.Request) (*http.Response, error) {
 	return f.well(r)
 }
 
-// well answers as upstreams do, and as a Prometheus that scraped everything a second ago.
+// well responds like a healthy upstream, or like a Prometheus that scraped everything a second
+// ago.
 func (f *fleet) well(r *http.Request) (*http.Response, error) {
 	if r.URL.Host != "prometheus:9090" {
 		return well(r)
@@ -323,7 +323,7 @@ func (f *fleet) well(r *http.Request) (*http.Response, error) {
 	return respond(http.StatusOK, strings.NewReader(text)), nil
 }
 
-// during runs the source while act goes on.
+// during runs the source while act runs.
 func (f *fleet) during(t *testing.T, act func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -336,7 +336,7 @@ func (f *fleet) during(t *testing.T, act func()) {
 	<-done
 }
 
-// follow runs the source for so long with these upstreams.
+// follow runs the source for a time with these upstreams.
 func (f *fleet) follow(t *testing.T, howLong time.Duration, addresses []string) {
 	f.during(t, func() {
 		f.Follow(addresses)
@@ -344,7 +344,7 @@ func (f *fleet) follow(t *testing.T, howLong time.Duration, addresses []string) 
 	})
 }
 
-// polls is how often each upstream was asked since the last call.
+// polls returns the number of polls of each upstream since the last call.
 func (f *fleet) polls() map[string]int {
 	synctest.Wait()
 	counts := map[string]int{}

@@ -14,14 +14,14 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// unix is noon plus later, written as in X-Load.
+// unix is noon plus later, in the format of X-Load.
 func unix(later time.Duration) string {
 	return strconv.FormatFloat(float64(noon.Add(later).UnixMilli())/1e3, 'f', 3, 64)
 }
 
 const orcaHeader = "Endpoint-Load-Metrics"
 
-// Each figure of each form is read, and one that makes no sense discredits the others.
+// Each figure in each format is read. One invalid figure makes the whole hint invalid.
 func TestHint(t *testing.T) {
 	bare := pool.Hint{At: noon, Running: byPriority(1, 0), Stalled: byPriority(2, 0), Utilization: -1, CoresBusy: -1, Waited: -time.Second, Fetched: -time.Second}
 	with := func(change func(*pool.Hint)) *pool.Hint {
@@ -101,7 +101,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// A named metric may be called as the settings call the metric, without its prefix.
+// A named metric can have the name from the settings without its prefix.
 func TestNamesOfORCAMetrics(t *testing.T) {
 	s := Default()
 	s.Names.Running, s.Names.Stalled = "vllm:num_requests_running * 2", `vllm:num_requests_waiting{model_name="llama"}`
@@ -135,7 +135,8 @@ func TestHintDoesNotAllocate(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// FuzzHint compares with a naive reader of the same pairs, and looks at what is let through.
+// FuzzHint compares with a naive reader of the same pairs, and checks the bounds of accepted
+// hints.
 func FuzzHint(f *testing.F) {
 	f.Add("at=1763640000.5, running=12, stalled=3, stalled_high=0, cores=16, cached=1, waited=0.004, fetch=1.9")
 	f.Add("running=1,stalled=0x1p-2")
@@ -164,7 +165,7 @@ func FuzzHint(f *testing.F) {
 	})
 }
 
-// naiveHint reads pairs without spaces that name the counts.
+// naiveHint reads pairs without spaces that contain the counts.
 func naiveHint(line string) (pool.Hint, bool) {
 	most := map[string]float64{
 		"at": math.MaxFloat64, "running": 1e12, "stalled": 1e12, "busy": 1e12, "cached": 1, "waited": math.MaxInt32, "fetch": math.MaxInt32,

@@ -91,7 +91,7 @@ func TestListingBoundsNesting(t *testing.T) {
 	assert.ErrorContains(t, err, "exceeded max depth")
 }
 
-// TestPollAsksOnlyForAChangedListing follows one upstream's listing through its life.
+// TestPollAsksOnlyForAChangedListing polls one upstream whose listing changes.
 func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	var tag, asked, body string
 	status := http.StatusOK
@@ -131,7 +131,7 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	assert.Error(t, err)
 	assert.True(t, r.Cached == nil, "an unreadable listing changes nothing")
 	tag = `"a"`
-	expect(`"a"`, "1", "2") // and the last listing is still known
+	expect(`"a"`, "1", "2") // and the last listing still applies
 
 	tag, body = `W/"c"`, `{"projects":[]}`
 	expect(`"a"`)
@@ -159,7 +159,7 @@ func FuzzCacheListing(f *testing.F) {
 	const most = 5
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > maxToken {
-			return // the naive reader knows no bounds
+			return // the naive reader has no bounds
 		}
 		want, ok := naiveListing(data, most)
 		got, err := readListing(bytes.NewReader(data), most, 0)
@@ -175,7 +175,7 @@ func FuzzCacheListing(f *testing.F) {
 }
 
 func naiveListing(data []byte, most int) (keys map[uint64]struct{}, ok bool) {
-	var document map[string]json.RawMessage // of members that are there twice, the last counts
+	var document map[string]json.RawMessage // of repeated members, the last counts
 	var entries []map[string]json.RawMessage
 	if json.Unmarshal(data, &document) != nil || document["projects"] == nil ||
 		json.Unmarshal(document["projects"], &entries) != nil || len(entries) > most {

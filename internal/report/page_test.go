@@ -18,7 +18,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// read is the metrics of sound names.
+// read returns the metrics for valid names.
 func read(names Names) metrics { return names.read(new(settings.Faults)) }
 
 func readLoad(text string, names Names) (pool.Report, total, error) {
@@ -161,7 +161,7 @@ func TestMeanIsOfTheDifference(t *testing.T) {
 	}
 }
 
-// vllmPage is the metrics page of a server with two models, as vLLM has it.
+// vllmPage is the metrics page of a vLLM server with two models.
 const vllmPage = `# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="llama"} 3.0
 vllm:num_requests_running{engine="1",model_name="llama"} 4.0
@@ -217,7 +217,8 @@ func TestLabelsAndScales(t *testing.T) {
 	assert.Equal(t, pool.Report{Running: byPriority(57, 0), CoresBusy: 4, Completed: -1, Failed: -1}, r, "an empty label is one that is missing, as in PromQL")
 }
 
-// What Prometheus reads is read, and a fault elsewhere on the page costs nothing.
+// Every format that Prometheus accepts is read, and a fault in another line of the page is
+// ignored.
 func TestPagesOfRealServers(t *testing.T) {
 	const text, gauges = "text/plain; version=0.0.4; charset=utf-8", "ruleserver_jobs_running 3\nruleserver_stalled_joblets 2\n"
 	for _, c := range []struct{ name, kind, page string }{
@@ -271,8 +272,8 @@ func TestPagesWithoutMetrics(t *testing.T) {
 	}
 }
 
-// FuzzMetrics checks that no bytes give a report out of bounds. Pages without
-// comments and labels are compared with a naive reader.
+// FuzzMetrics checks that no input gives a report out of bounds. Pages without comments and
+// labels are compared with a naive reader.
 func FuzzMetrics(f *testing.F) {
 	f.Add([]byte(goodPage))
 	f.Add([]byte("ruleserver_stalled_joblets 1\nruleserver_jobs_running 2\nruleserver_jobs_running 3\n"))
@@ -301,7 +302,7 @@ func FuzzMetrics(f *testing.F) {
 	})
 }
 
-// requireBounds looks at the figures of a report, whatever it was read from.
+// requireBounds checks the figures of a report.
 func requireBounds(t *testing.T, r pool.Report) {
 	t.Helper()
 	for p := range selection.Priorities {
@@ -312,7 +313,8 @@ func requireBounds(t *testing.T, r pool.Report) {
 	require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
 }
 
-// naiveSum is the first value of a metric on a page without comments and labels: later ones are the same series.
+// naiveSum returns the first value of a metric on a page without comments and labels: later ones belong to the
+// same series.
 func naiveSum(page, name string) float64 {
 	for line := range strings.SplitSeq(page, "\n") {
 		words := strings.FieldsFunc(strings.TrimSpace(line), func(r rune) bool { return r == ' ' || r == '\t' })
@@ -324,7 +326,8 @@ func naiveSum(page, name string) float64 {
 	return 0
 }
 
-// FuzzMetric: what is read is written the same, and takes what it names.
+// FuzzMetric: a metric that was parsed is printed in the same form, and selects the samples
+// that it names.
 func FuzzMetric(f *testing.F) {
 	f.Add(`vllm:num_requests_running{model_name="llama", engine="0",} * 0.5`)
 	f.Add("a{b=\"\\u00e9\\\"\"}")

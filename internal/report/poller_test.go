@@ -51,7 +51,7 @@ func TestPollHandsOverAReport(t *testing.T) {
 	assert.True(t, inside)
 }
 
-// Frameworks mount the metrics at /metrics/ and redirect /metrics.
+// Some frameworks serve the metrics at /metrics/ and redirect /metrics.
 func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
@@ -73,7 +73,7 @@ func TestPollHasMeansSinceTheLastReport(t *testing.T) {
 	_, err := s.once(t)
 	require.NoError(t, err)
 
-	page = "garbage\n" // a poll that fails leaves the report before in place
+	page = "garbage\n" // a failed poll keeps the last report
 	_, err = s.once(t)
 	require.Error(t, err)
 
@@ -119,7 +119,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 				_, _ = w.Write(begin)
 				part = strangers
 			}
-			for range 100 { // a megabyte each; gzip may come in parts as well
+			for range 100 { // a megabyte each; gzip allows several members
 				_, _ = w.Write(part)
 			}
 		}
@@ -174,8 +174,8 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestPollNamesWhatIsSilent is in a bubble, because the time that is too short for one
-// part must do for the other, on a busy machine too.
+// TestPollNamesWhatIsSilent uses fake time, because the timeout must be too short for one part
+// and long enough for the others, on a busy machine too.
 func TestPollNamesWhatIsSilent(t *testing.T) {
 	begin := func(encoding string, text []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -213,7 +213,8 @@ func TestPollNamesWhatIsSilent(t *testing.T) {
 	}
 }
 
-// inMemory is an upstream in a bubble, polled by hand. dials counts the connections.
+// inMemory is an upstream in fake time that the test polls itself. dials counts the
+// connections.
 func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Duration) (s *subject, dials *int) {
 	const address = "rps:9001"
 	var network memnet.Network
@@ -257,7 +258,7 @@ func TestPollKeepsItsConnection(t *testing.T) {
 		"a small loss": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // where net/http does not lose patience with itself
+			synctest.Test(t, func(t *testing.T) { // so that net/http's own timeouts never fire
 				s, dials := inMemory(t, nil, listing, patience)
 				for range 3 {
 					_, _ = s.once(t)

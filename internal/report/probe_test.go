@@ -16,8 +16,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// A probe gets the load from the header of the response, in each form that responses to jobs have. A response without a
-// load, an error and a redirect to another server are failures of that upstream alone.
+// A probe reads the load from the response header, in each format that responses to jobs can have. A response without a
+// load, an error and a redirect to another server fail the probe of that upstream only.
 func TestProbe(t *testing.T) {
 	asked := make(chan string, 10)
 	serve := func(status int, header, value, body string) string {
@@ -69,7 +69,8 @@ func TestProbe(t *testing.T) {
 	assert.Equal(t, []string{"GET /load?project=7", "GET /load"}, []string{<-asked, <-asked})
 }
 
-// All probes run at the same time. One that hangs costs no more than the timeout, and the others count.
+// All probes run at the same time. One that hangs takes no longer than the timeout, and the results of
+// the others count.
 func TestAProbeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes := map[string]time.Duration{"a:1": 3 * time.Millisecond, "b:1": time.Hour, "c:1": 4 * time.Millisecond}
@@ -94,7 +95,7 @@ func TestAProbeIsBounded(t *testing.T) {
 	})
 }
 
-// Settings say which upstreams can be probed: those that are polled for reports.
+// The settings determine which upstreams can be probed: those whose reports are polled.
 func TestProbesNeedPolling(t *testing.T) {
 	with := func(change func(*Settings)) bool {
 		s := Default()

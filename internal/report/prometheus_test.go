@@ -20,7 +20,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// asked is a Prometheus source, polled by hand.
+// asked is a Prometheus source that the test polls itself.
 type asked struct {
 	*Source
 	reports      map[string]pool.Report
@@ -56,7 +56,7 @@ func (a *asked) once(t *testing.T) {
 	a.pollPrometheus(t.Context(), false)
 }
 
-// noMetrics is the failure of an upstream that Prometheus does not know.
+// noMetrics is the failure of an upstream that is unknown to Prometheus.
 const noMetrics = "no metrics of this upstream: either it is not scraped, or the label instance is not its address"
 
 func TestPrometheusReportsAllUpstreams(t *testing.T) {
@@ -68,7 +68,7 @@ func TestPrometheusReportsAllUpstreams(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(gzipped([]byte(vectorOf(
 			scraped("a:1", 2.5, nil), scraped("somebody-elses:1", 0, nil),
-			scraped("B:01", 0.5, map[string]string{"pilotfish=stalled,priority=high": "", "pilotfish=cores": ""}), // another form of b:1
+			scraped("B:01", 0.5, map[string]string{"pilotfish=stalled,priority=high": "", "pilotfish=cores": ""}), // another spelling of b:1
 		))))
 	}, []string{"a:1", "b:1", "a:1"}, func(c *Config) { c.Prometheus += "/behind/a/path/" })
 	before := time.Now()
@@ -175,7 +175,7 @@ func TestPrometheusLimitsAFaultToItsUpstream(t *testing.T) {
 	}
 }
 
-// What a partial response lacks is unknown, and no evidence against an upstream.
+// Values missing in a partial response are unknown, and do not count against the upstream.
 func TestPrometheusWarnsOfAPartialResponse(t *testing.T) {
 	partial := strings.Replace(vectorOf(scraped("a:1", 1, nil)), `{"status"`, `{"warnings":["1 of 2 stores does not respond","x"],"status"`, 1)
 	a := newAsked(t, say(partial), []string{"a:1", "b:1"}, func(c *Config) {
@@ -186,7 +186,7 @@ func TestPrometheusWarnsOfAPartialResponse(t *testing.T) {
 	assert.Equal(t, map[string]string{"b:1": "upstream b:1: metrics: from Prometheus: " + noMetrics + "; Prometheus warns that its response may be partial: 1 of 2 stores does not respond"}, a.errs)
 }
 
-// Metrics with labels and a scale are those of an upstream that has others as well.
+// Metrics with labels and a scale are read from an upstream that has other series, too.
 func TestPrometheusOfOtherServers(t *testing.T) {
 	asked := ""
 	a := newAsked(t, func(w http.ResponseWriter, r *http.Request) {
@@ -296,7 +296,7 @@ func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
 	})
 }
 
-// TestRunOutlivesItsPrometheus has the server hang, and upstreams fail in several ways.
+// TestRunOutlivesItsPrometheus lets the server hang, and upstreams fail in several ways.
 func TestRunOutlivesItsPrometheus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := []string{"well:1", "hangs:1", "fails:1", "has-none:1"}
@@ -363,7 +363,7 @@ func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 // looked is the time of the queries in these tests, on Prometheus's clock.
 const looked = 1763677245.5
 
-// element is a sample of a vector as JSON; labels is a list of "name=value".
+// element formats a sample of a vector as JSON; labels is a list of "name=value".
 func element(labels, value string) string {
 	var pairs []string
 	for label := range strings.SplitSeq(labels, ",") {
@@ -373,8 +373,8 @@ func element(labels, value string) string {
 	return fmt.Sprintf(`{"metric":{%s},"value":[%f,%q]}`, strings.Join(pairs, ","), looked, value)
 }
 
-// scraped is all that Prometheus has of the upstream of goodPage, scraped age
-// seconds before looked. change replaces values by their labels; "" removes one.
+// scraped is all series of the upstream of goodPage in Prometheus, scraped age seconds before
+// looked. change replaces values by their labels, or removes one with "".
 func scraped(instance string, age float64, change map[string]string) string {
 	var all []string
 	for _, s := range []struct{ labels, value string }{
@@ -403,7 +403,7 @@ func scraped(instance string, age float64, change map[string]string) string {
 	return strings.Join(all, ",")
 }
 
-// vectorOf is a complete response.
+// vectorOf returns a complete response.
 func vectorOf(elements ...string) string {
 	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(elements, ",") + "]}}\n"
 }
@@ -421,7 +421,7 @@ func TestReadVectorReadsEachSample(t *testing.T) {
 	assert.Equal(t, []string{"{b   } -Inf", "{ f  } 0.25"}, got)
 }
 
-// However many labels a sample has, those that nobody reads take no memory.
+// However many labels a sample has, unused labels take no memory.
 func TestAHostileVectorIsSmall(t *testing.T) {
 	var many strings.Builder
 	for i := range 1 << 19 {
@@ -436,7 +436,7 @@ func TestAHostileVectorIsSmall(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(text)))
 }
 
-// FuzzVector checks that no bytes give a report out of bounds.
+// FuzzVector checks that no input gives a report out of bounds.
 func FuzzVector(f *testing.F) {
 	f.Add([]byte(vectorOf()))
 	f.Add([]byte(vectorOf(scraped("", 1, nil))))

@@ -32,15 +32,15 @@ import (
 	"example.org/pilotfish/test/loopback"
 )
 
-// counting is a rule processing server that counts its scrapes. Scrape n shows n
-// stalled joblets of low priority and 2 n running jobs.
+// counting is a rule processing server that counts its scrapes. Scrape n reports n stalled
+// joblets of low priority and 2 n running jobs.
 type counting struct {
 	*httptest.Server
 	address string
 	jobs    chan ruleserver.Record
 
 	mu      sync.Mutex
-	scrapes []time.Time // when each began
+	scrapes []time.Time // the start of each
 }
 
 func newCounting(t *testing.T) *counting {
@@ -92,8 +92,8 @@ func (c *counting) check(t *testing.T, r pool.Report) {
 	assert.Equal(t, byPriority(2*n, 0), r.Running)
 	assert.Equal(t, 4, r.Cores)
 	assert.True(t, r.Cached == nil)
-	// The server sees a scrape a little after Prometheus began it, and
-	// Prometheus may shift its time by 2 ms. The time of the query is later.
+	// The server receives a scrape shortly after Prometheus started it, and Prometheus can
+	// shift its time by 2 ms. The time of the query is later.
 	at := c.scrape(int(n))
 	assert.False(t, r.At.After(at.Add(10*time.Millisecond)), "scrape %v began at %v, the report is of %v", n, at, r.At)
 	assert.False(t, r.At.Before(at.Add(-10*time.Second)), "scrape %v began at %v, the report is of %v", n, at, r.At)
@@ -151,7 +151,7 @@ func TestRealPrometheus(t *testing.T) {
 		}
 	}
 
-	// A job's times are the means of the report after it, and its project is listed.
+	// A job's times are the means of the next report, and its project is listed.
 	resp, err := a.Client().Post(a.URL+"/v1/jobs", "application/json", strings.NewReader(example.Job()))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
@@ -169,7 +169,7 @@ func TestRealPrometheus(t *testing.T) {
 		}
 	}
 
-	// An upstream that can no longer be scraped is forgotten at once; the other stays.
+	// An upstream that can no longer be scraped is removed at once; the other one stays.
 	a.Close()
 	gone := "upstream " + a.address + ": metrics: from Prometheus: " + noMetrics
 	for within(t, received, "that a is gone").err != gone {
@@ -184,7 +184,7 @@ func TestRealPrometheus(t *testing.T) {
 	}
 }
 
-// Metrics with labels and scales are asked for in one query with the others.
+// Metrics with labels and scales are requested in the same query as the others.
 func TestRealPrometheusOfOtherServers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
@@ -207,8 +207,8 @@ func TestRealPrometheusOfOtherServers(t *testing.T) {
 	assert.Equal(t, total{5, 10}, p.all[address].before)
 }
 
-// The tests in files with this build tag run a real Prometheus, as Debian's
-// package prometheus has it: make test-prometheus.
+// The tests in files with this build tag run a real Prometheus, from Debian's package
+// prometheus: make test-prometheus.
 
 // startPrometheus runs a server that scrapes the targets every second, and
 // returns its URL.
@@ -233,7 +233,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Process.Kill() // fails if it has exited
 		_ = cmd.Wait()         // it always fails after a kill
 		if t.Failed() {
 			t.Log(log.String())
@@ -251,8 +251,8 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	return "http://" + address
 }
 
-// everFailed asks Prometheus whether a scrape of a target has failed: on a busy machine
-// it may take longer than the second that it has.
+// everFailed asks Prometheus whether any scrape of a target has failed: on a busy machine a
+// scrape can take longer than its timeout of a second.
 func everFailed(t *testing.T, url, instance string) bool {
 	t.Helper()
 	response, err := http.PostForm(url+"/api/v1/query", neturl.Values{"query": {fmt.Sprintf("min_over_time(up{instance=%q}[1h])", instance)}})

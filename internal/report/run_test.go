@@ -24,7 +24,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Events of an upstream's cache are read as long as it is followed, whatever its reports come from.
+// Events of an upstream's cache are read as long as the upstream is in the set, independently of
+// the source of its reports.
 func TestEventsAreFollowed(t *testing.T) {
 	for _, prometheus := range []string{"", "http://prometheus:9090"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestFollowReplacesTheSet(t *testing.T) {
 			time.Sleep(100 * time.Second)
 			assert.InDelta(t, 20, f.polls()["a:1"], 3)
 
-			for i := range 1000 { // those that stay are polled as if nothing had happened
+			for i := range 1000 { // polling of the remaining upstreams is unaffected
 				f.Follow([]string{"a:1", fmt.Sprintf("other-%d:1", i)})
 				time.Sleep(100 * time.Millisecond)
 			}
@@ -121,7 +122,7 @@ func TestRemovedUpstreamsAreNotPolled(t *testing.T) {
 			f.Follow([]string{"b:1"})
 			synctest.Wait()
 			assert.Equal(t, 1, gaveUp)
-			f.Follow([]string{"a:1"}) // back again; roundTrip panics if it were polled twice at once
+			f.Follow([]string{"a:1"}) // added again; roundTrip panics if it were polled twice at once
 			time.Sleep(20 * time.Second)
 		})
 		assert.Empty(t, f.failed["a:1"], "an upstream that leaves has not failed")
@@ -169,8 +170,8 @@ func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
 	})
 }
 
-// requireOwnPace: the first poll comes soon, the second anywhere within an interval, and
-// the others an interval apart.
+// requireOwnPace: the first poll is early, the second at any time within an interval, and the
+// others an interval apart.
 func requireOwnPace(t *testing.T, asked []time.Duration, interval time.Duration) {
 	t.Helper()
 	require.Less(t, asked[1]-asked[0], interval)
@@ -202,7 +203,7 @@ func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 	})
 }
 
-// TestRunIsNotDelayedByAnyUpstream has upstreams fail in all ways that take time.
+// TestRunIsNotDelayedByAnyUpstream lets upstreams fail in every way that takes time.
 func TestRunIsNotDelayedByAnyUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, func(c *Config) { c.Reported = []string{"hangs:1", "drips:1"} })
@@ -258,8 +259,8 @@ func TestReportDelaysItsUpstreamOnly(t *testing.T) {
 	})
 }
 
-// An upstream that fails after it has reported is asked again soon, a few times, and
-// with less time to respond.
+// After a failed poll, an upstream that has reported is polled again soon, a few times, and
+// with a shorter timeout.
 func TestAnUpstreamThatStopsReportingIsAskedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unreported := 0
@@ -286,9 +287,9 @@ func TestAnUpstreamThatStopsReportingIsAskedSoon(t *testing.T) {
 	})
 }
 
-// A plain server that reports nothing is asked once a minute, and that is no failure. One
-// that cannot be reached may come up at any time; one that has reported to the source
-// before this one has failed.
+// A server without reports is polled once a minute, and that is not a failure. An unreachable
+// one is polled at the usual rate, because it can start at any time. If it has reported to the
+// previous source, it has failed.
 func TestAnUpstreamThatNeverReportsIsAskedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, func(c *Config) { c.Reported = []string{"stopped:1"} })
@@ -330,7 +331,7 @@ func TestAnUpstreamThatNeverReportsIsAskedRarely(t *testing.T) {
 func TestAskPollsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
-		f.Ask("a:1") // nobody follows it yet
+		f.Ask("a:1") // it is not followed yet
 		f.during(t, func() {
 			f.Follow([]string{"a:1", "b:1"})
 			time.Sleep(20 * time.Second)
@@ -351,7 +352,7 @@ func TestAskPollsAtOnce(t *testing.T) {
 	})
 }
 
-// Polls that are refused say that the upstream is down, and nothing else, also of one that has never reported.
+// Refused polls mean only that the upstream is down, also for an upstream that has never reported.
 func TestAnUpstreamThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var states []string
@@ -390,7 +391,7 @@ func TestAnUpstreamThatIsDown(t *testing.T) {
 	})
 }
 
-// Where there is a health path, nothing else is asked for. A check that fails is soon repeated.
+// With a health path, no other path is requested. A failed check is soon repeated.
 func TestHealthChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		well := map[string]int{}
@@ -446,8 +447,7 @@ func TestPollingIsDisabled(t *testing.T) {
 	})
 }
 
-// TestPauseSpreadsOverItsRange draws so often that some draws are near the ends of
-// each range.
+// TestPauseSpreadsOverItsRange draws often enough to get values near both ends of the range.
 func TestPauseSpreadsOverItsRange(t *testing.T) {
 	const interval, draws = 5 * time.Second, 10_000
 	for _, c := range []struct {

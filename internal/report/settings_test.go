@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// A file can have a text instead of the section, or some of its keys.
+// A file can have a word instead of the section, or some of the section's keys.
 func TestTheSectionAndItsShortForm(t *testing.T) {
 	for text, want := range map[string]func(*Settings){
 		"{}":                      func(*Settings) {},

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A 2xx is the only response that confirms a withdrawal.
+// Only a 2xx response confirms a withdrawal.
 func TestWithdraw(t *testing.T) {
 	status := 0
 	asked := ""

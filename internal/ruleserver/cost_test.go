@@ -31,11 +31,11 @@ func TestParseCost(t *testing.T) {
 	}
 }
 
-// TestCostOf: each kind of joblet lasts for its own.
+// TestCostOf: each kind of joblet takes its own time.
 func TestCostOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 1, shared: 20, operators: 300, output: 4000} })
-		for _, lasts := range []time.Duration{4321, 4300, 0} { // the second has other operators, the third is cached
+		for _, lasts := range []time.Duration{4321, 4300, 0} { // the second job has other operators, the third is cached
 			operators := `[]`
 			if lasts < 4321 {
 				operators = `[{"actions":[{"field":"id","action":"remove"}]}]`
@@ -72,7 +72,7 @@ func TestJobsBringTheirOwnCost(t *testing.T) {
 	})
 }
 
-// A feed is listed with the size that its job gives it, so that a laptop's caches look like a cluster's.
+// A feed is listed with the size from its job, so that a laptop can simulate the caches of a cluster.
 func TestCostSetsTheFeedsSize(t *testing.T) {
 	s := newServer(t, func(c *Config) { c.Settings.TrustCost = true })
 	do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`, costHeader+": bytes=5000000")

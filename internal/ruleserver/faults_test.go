@@ -14,7 +14,7 @@ import (
 
 const anyJob = `{"project_id": 12345}`
 
-// misbehaving is a server that takes fault modes.
+// misbehaving returns a server that accepts fault modes.
 func misbehaving(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
 	return newServer(t, func(c *Config) {

@@ -21,8 +21,8 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// TestProblems: every refusal has its status, its type and what a submitter
-// needs to go on.
+// TestProblems: every refusal has its status, its type and the facts that a submitter needs for
+// a retry.
 func TestProblems(t *testing.T) {
 	files := fstest.MapFS{
 		"broken.csv": {Data: []byte("id,id\n")},
@@ -60,7 +60,8 @@ func TestProblems(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, do(s, t.Context(), "GET", "/v1/jobs", "").Code)
 }
 
-// TestOnlyAJobThatHasNotBegunSaysSo: another one could run twice.
+// TestOnlyAJobThatHasNotBegunSaysSo: a response permits a retry only if the job has not
+// started; otherwise it could run twice.
 func TestOnlyAJobThatHasNotBegunSaysSo(t *testing.T) {
 	for started, want := range map[bool]string{false: "no", true: ""} {
 		w := httptest.NewRecorder()
@@ -69,7 +70,8 @@ func TestOnlyAJobThatHasNotBegunSaysSo(t *testing.T) {
 	}
 }
 
-// TestQueueTimeout: a job that no core takes in time says that nothing was done.
+// TestQueueTimeout: the response to a job that got no core in time reports that nothing was
+// done.
 func TestQueueTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
@@ -110,7 +112,7 @@ func TestEvaluateTimeout(t *testing.T) {
 	})
 }
 
-// TestSubmitterGone: its joblets are cancelled.
+// TestSubmitterGone: the joblets of a job whose submitter disconnects are cancelled.
 func TestSubmitterGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
@@ -128,8 +130,8 @@ func TestSubmitterGone(t *testing.T) {
 	})
 }
 
-// largeFeeds has a project whose answer fills every buffer between two sockets,
-// with those that begin asks for.
+// largeFeeds has a project whose response is larger than all socket buffers together with the
+// small ones of submitter.
 var largeFeeds = fstest.MapFS{"1.csv": {Data: []byte("id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", largeFeed>>10))}}
 
 const largeFeed = 12 << 20
@@ -144,7 +146,7 @@ func listen(t *testing.T, feeds fs.FS) (url string, ended chan Record) {
 	return server.URL, ended
 }
 
-// submitter reads through a small buffer.
+// submitter returns a client with a small receive buffer.
 func submitter(t *testing.T) *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -157,7 +159,7 @@ func submitter(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// begin posts a job and returns the answer's body once its headers are there.
+// begin posts a job, and returns the response's body after its header was received.
 func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
 	response, err := c.Post(url+"/v1/jobs", "application/json", strings.NewReader(body))
 	require.NoError(t, err)
@@ -170,7 +172,7 @@ func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
 func TestStreamTimeout(t *testing.T) {
 	url, ended := listen(t, largeFeeds)
 	answer := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
-	r := <-ended // nobody reads until the server has given up
+	r := <-ended // the body is not read until the server has given up
 	assert.Equal(t, outcomeTimeout, r.Outcome)
 	n, err := io.Copy(io.Discard, answer)
 	require.Error(t, err, "an answer that was cut must not look whole")
@@ -188,7 +190,8 @@ func TestSubmitterLeavesTheStream(t *testing.T) {
 	assert.Less(t, r.Bytes, int64(largeFeed))
 }
 
-// TestStreamIsWhole, and the connection serves another job, whose time is its own.
+// TestStreamIsWhole: a slow reader gets the complete response, and the stream timeout of the
+// next job on the connection starts anew.
 func TestStreamIsWhole(t *testing.T) {
 	url, ended := listen(t, largeFeeds)
 	c := submitter(t)

@@ -16,7 +16,7 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// TestMetrics: a scenario with known numbers; all of them can be scraped.
+// TestMetrics: a scenario with known results; all metrics can be scraped.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {
@@ -52,7 +52,7 @@ ruleserver_stalled_joblets{priority="low"} 1
 `), "ruleserver_cores", "ruleserver_cores_busy", "ruleserver_jobs_running", "ruleserver_stalled_joblets"))
 		wg.Wait()
 
-		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 99}`) // rejected: in no metric
+		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 99}`) // rejected: counted in no metric
 		require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
 # HELP ruleserver_jobs_completed_total Jobs that ended.
 # TYPE ruleserver_jobs_completed_total counter
@@ -68,7 +68,7 @@ ruleserver_jobs_completed_total{outcome="timeout",priority="low"} 0
 
 		page := do(s, t.Context(), "GET", "/metrics", "").Body.String()
 		for _, line := range []string{
-			// Low waits: 0 s, and twice 20 s behind the first fetch and the high job's.
+			// Low jobs wait 0 s, and twice 20 s for the first fetch and the high job's.
 			`ruleserver_wait_seconds_sum{priority="low"} 40`,
 			`ruleserver_wait_seconds_count{priority="low"} 3`,
 			`ruleserver_wait_seconds_sum{priority="high"} 10`,
@@ -125,7 +125,7 @@ func TestHint(t *testing.T) {
 		hint(now, load, executor.Facts{Started: true, Fetch: 1900 * time.Millisecond}))
 }
 
-// TestORCA: the same figures as text, to those who ask for it.
+// TestORCA: the same figures as text, for clients that request it.
 func TestORCA(t *testing.T) {
 	load := executor.Load{Cores: 16, Busy: 12, Running: [2]int{2, 10}, Stalled: [2]int{1, 3}}
 	job := executor.Facts{Started: true, Cached: true, Wait: 4 * time.Millisecond}
@@ -168,7 +168,7 @@ func TestListing(t *testing.T) {
 		assert.JSONEq(t, fmt.Sprintf(`{"projects":[{"id":"shop","version":%d,"bytes":18,"age_seconds":2.500},`+
 			`{"id":"12345","version":%d,"bytes":17,"age_seconds":1.000}]}`, shop, number), body)
 		assert.NotEqual(t, empty, etag)
-		// The same set is no news, however old it gets; another one is.
+		// An unchanged listing keeps its tag with time; a changed one gets another tag.
 		time.Sleep(time.Hour)
 		body, status, same := list("If-None-Match: " + etag)
 		assert.Equal(t, 304, status)
@@ -179,14 +179,15 @@ func TestListing(t *testing.T) {
 		assert.Equal(t, 200, status)
 		assert.NotEqual(t, etag, other)
 
-		// A server that comes back has other tags, though it counts the same.
+		// A restarted server has other tags, even with the same counts.
 		time.Sleep(time.Second)
 		again := newServer(t, func(c *Config) { c.Feeds = files })
 		assert.NotEqual(t, empty, do(again, t.Context(), "GET", "/v1/cache/projects", "").Header().Get("ETag"))
 	})
 }
 
-// A probe gets the load in the header, and whether the data of the project that it names is there or comes.
+// A probe's response has the load in its header, and whether the data of the named project is cached or
+// being fetched.
 func TestLoadPage(t *testing.T) {
 	s := newServer(t, nil)
 	load := func(query string) string {

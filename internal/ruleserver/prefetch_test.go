@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A prefetch loads the project's data, so that the job after it does not, and counts as no job.
+// A prefetch loads the project's data, so the next job does not fetch it, and is not counted as
+// a job.
 func TestPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: time.Second, output: time.Minute} })
@@ -42,7 +43,7 @@ func TestPrefetch(t *testing.T) {
 	})
 }
 
-// A prefetch goes before low jobs that wait for a core.
+// A prefetch runs before low jobs that wait for a core.
 func TestAPrefetchHasHighPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {
@@ -58,7 +59,7 @@ func TestAPrefetchHasHighPriority(t *testing.T) {
 	})
 }
 
-// What joblets did, and what was saved, is counted by kind.
+// Executed and saved joblets are counted by kind.
 func TestStatisticsOfJoblets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {
@@ -98,7 +99,7 @@ ruleserver_joblet_run_seconds_total{kind="output_feed"} 2
 ruleserver_joblet_run_seconds_total{kind="shared_operators"} 0
 `), "ruleserver_joblets_executed_total", "ruleserver_joblets_saved_total", "ruleserver_joblet_run_seconds_total"))
 
-		begin := time.Now() // its response was not kept, but all before it
+		begin := time.Now() // its response was not kept, but the results of the joblets before it were
 		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345, "operators": [{"actions": [{"field": "title", "action": "remove"}]}]}`)
 		assert.Equal(t, time.Second, time.Since(begin))
 	})

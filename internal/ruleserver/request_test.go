@@ -18,8 +18,8 @@ import (
 	"example.org/pilotfish/test/memnet"
 )
 
-// served sends the text of a request to a server on a network in memory. It returns the
-// status of the response, and after how long that began.
+// served sends the text of a request to a server on a network in memory. It returns the status
+// of the response, and the time to its first byte.
 func served(t *testing.T, s *Server, text string) (status int, took time.Duration) {
 	t.Helper()
 	var network memnet.Network
@@ -42,7 +42,7 @@ func served(t *testing.T, s *Server, text string) (status int, took time.Duratio
 	return response.StatusCode, took
 }
 
-// TestBodyTimeout: a body that does not come ends the job.
+// TestBodyTimeout: a body that does not arrive in time ends the job.
 func TestBodyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
@@ -54,7 +54,7 @@ func TestBodyTimeout(t *testing.T) {
 	})
 }
 
-// TestALongJobWithAWholeBody outlasts the time in which the body must come.
+// TestALongJobWithAWholeBody: the timeout for the body does not apply to the job's run.
 func TestALongJobWithAWholeBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 2 * bodyTimeout} })
@@ -64,7 +64,7 @@ func TestALongJobWithAWholeBody(t *testing.T) {
 	})
 }
 
-// What the header and learned lengths count for in the order of jobs.
+// The effect of the header and of learned lengths on the order of jobs.
 func TestOrders(t *testing.T) {
 	for order, want := range map[string]executor.Request{
 		OrderExpected: {Expected: 2 * time.Second}, OrderHeader: {Expected: 2 * time.Second, Unlearned: true}, OrderArrival: {Unlearned: true},

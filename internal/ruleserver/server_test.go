@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// records collects what a server says of its jobs.
+// records collects the records that a server reports.
 type records struct {
 	mu  sync.Mutex
 	all []Record
@@ -42,8 +42,8 @@ func (r *records) last(t *testing.T) Record {
 	return r.all[len(r.all)-1]
 }
 
-// newServer makes a server with the example feeds and the default settings, unless
-// change sets others.
+// newServer returns a server with the example feeds and the default settings, modified by
+// change.
 func newServer(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
 	c := Config{Settings: Defaults(), Feeds: example.Feeds()}
@@ -98,7 +98,8 @@ func TestMaxJobs(t *testing.T) {
 	})
 }
 
-// TestDrain: what is in goes on, nothing comes in, and the server is drained with the last.
+// TestDrain: open jobs go on, new ones are refused, and the server is drained when the last
+// open job ends.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{output: time.Minute} })
@@ -126,7 +127,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestChangedFeed: a file that changes voids what is cached of it.
+// TestChangedFeed: a change of a feed's file invalidates its cached results.
 func TestChangedFeed(t *testing.T) {
 	files := fstest.MapFS{"2.csv": {Data: []byte("id\n1\n"), ModTime: time.Unix(1, 0)}}
 	s := newServer(t, func(c *Config) { c.Feeds = files })
@@ -138,7 +139,7 @@ func TestChangedFeed(t *testing.T) {
 	assert.Len(t, projects, 1)
 }
 
-// TestFeedsStayInside: neither a name nor a link leads out of the directory.
+// TestFeedsStayInside: neither a name nor a link can lead out of the directory.
 func TestFeedsStayInside(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/secret.csv", []byte("id\n1\n"), 0o600))

@@ -13,7 +13,8 @@ import (
 	"example.org/pilotfish/internal/ruleserver/example"
 )
 
-// A job that has not started can be withdrawn. Its response says so, and its joblets never run.
+// A job that has not started can be withdrawn. Its response reports that, and its joblets never
+// run.
 func TestAWaitingJobCanBeWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {

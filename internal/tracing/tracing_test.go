@@ -27,7 +27,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// receiver takes spans as a collector does.
+// receiver accepts spans like a collector.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -62,7 +62,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// described is attributes as "key=value".
+// described formats attributes as "key=value".
 func described(list []*common.KeyValue) (all []string) {
 	for _, a := range list {
 		var value any
@@ -81,7 +81,7 @@ func described(list []*common.KeyValue) (all []string) {
 	return all
 }
 
-// open starts a tracer. Its Close sends what it has.
+// open starts a tracer. Its Close sends all spans.
 func open(t *testing.T, s tracing.Settings, failed func(error)) *tracing.Tracer {
 	t.Helper()
 	tracer, err := tracing.New(s, "1.2.3", failed)
@@ -95,7 +95,8 @@ const (
 	parent  = "00-" + traceID + "-b7ad6b7169203331-01"
 )
 
-// The variables of OpenTelemetry apply where the settings say nothing. Malformed ones are reported by the standard library's slog.
+// The variables of OpenTelemetry apply unless the settings have a value. Malformed ones are reported by the standard
+// library's slog.
 func TestVariables(t *testing.T) {
 	r := newReceiver(t)
 	var log bytes.Buffer
@@ -185,8 +186,8 @@ func TestSpansOfAJob(t *testing.T) {
 	}, described(second.Attributes))
 }
 
-// A submitter's traceparent decides; without one the share does. What is not traced is
-// passed on as it came.
+// A submitter's traceparent decides whether a job is traced; without one the share does.
+// Headers of other jobs are forwarded unchanged.
 func TestSampling(t *testing.T) {
 	unsampled := strings.TrimSuffix(parent, "1") + "0"
 	for _, c := range []struct {
@@ -216,7 +217,7 @@ func TestSampling(t *testing.T) {
 		}
 		tracer.Close()
 		assert.Nil(t, tracer.Begin(time.Now(), h), "nothing is traced after the end")
-		tracing.Ended(&record.Job{Span: span}) // nor is this sent
+		tracing.Ended(&record.Job{Span: span}) // this span is not sent either
 	}
 }
 
@@ -230,11 +231,12 @@ func TestACollectorThatRefuses(t *testing.T) {
 		tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Arrived: time.Now()})
 	}
 	assert.ErrorContains(t, <-failures, "400")
-	tracer.Close() // that it may take too long on a busy machine is no news
+	tracer.Close() // a timeout on a busy machine is possible
 	assert.Empty(t, failures)
 }
 
-// A collector must not make the sidecar send a POST to another server, such as the admin port.
+// A collector must not be able to make the sidecar send a POST to another server, such as the
+// admin port.
 func TestACollectorThatRedirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Error("redirected: " + r.Method) }))
 	t.Cleanup(elsewhere.Close)
@@ -256,7 +258,8 @@ func TestNothingIsTraced(t *testing.T) {
 	tracer.Close()
 }
 
-// Where a status cuts an error, it cuts no character: a batch with a part of one is lost whole.
+// An error that is truncated for a status is truncated between characters: a span with a
+// partial character would make the collector reject its batch.
 func TestALongError(t *testing.T) {
 	r := newReceiver(t)
 	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { t.Error(err) })

@@ -8,7 +8,7 @@ import (
 	"example.org/pilotfish/internal/prompts"
 )
 
-// run returns tokens from one number on.
+// run returns n consecutive tokens.
 func run(from, n uint32) (tokens []uint32) {
 	for i := range n {
 		tokens = append(tokens, from+i)
@@ -51,7 +51,8 @@ func stores(parent uint64, tokens []uint32, hashes ...uint64) event {
 	return event{kind: stored, parent: parent, tokens: tokens, hashes: hashes, size: 64}
 }
 
-// A part is there from when its last block was stored until that is removed. Every part has the same key whatever the server's hashes.
+// A part is cached from the event of its last block until that block is removed. A part has the same key for all hashes
+// that servers use.
 func TestParts(t *testing.T) {
 	f, prompt := newFixture(), run(1, 256)
 	assert.Equal(t, []prompts.Change{{Lost: true, Stored: keys(prompt)[:1]}}, f.apply(0, []event{stores(0, prompt[:192], 11, 12, 13)}))
@@ -68,7 +69,7 @@ func TestParts(t *testing.T) {
 	assert.Equal(t, 9, f.used)
 }
 
-// Events that are missing, and a restart of the server, are noticed by the sequence numbers.
+// Missing events and a restart of the server are detected by the sequence numbers.
 func TestMissingEvents(t *testing.T) {
 	f, prompt := newFixture(), run(1, 256)
 	f.apply(7, []event{stores(0, prompt[:128], 11, 12)})
@@ -80,7 +81,8 @@ func TestMissingEvents(t *testing.T) {
 	assert.Empty(t, f.apply(1, nil))
 }
 
-// Blocks after an unknown one are unknown, unless a job had the same tokens. Blocks beyond the bound and blocks of other kinds are ignored.
+// Blocks after an unknown one are unknown, unless a job had the same tokens. Blocks beyond the bound and blocks of other
+// kinds are ignored.
 func TestUnknownBlocks(t *testing.T) {
 	f, prompt := newFixture(), run(1, 320)
 	assert.Equal(t, []prompts.Change{{Lost: true}}, f.apply(0, []event{stores(77, prompt[128:256], 13, 14)}))
@@ -91,7 +93,7 @@ func TestUnknownBlocks(t *testing.T) {
 	branch := append(run(1, 128), run(5000, 128)...)
 	assert.Equal(t, []prompts.Change{{Stored: keys(branch)[1:]}}, f.apply(2, []event{stores(77, branch[128:], 23, 24)}), "77 is known now")
 	jobs.split(branch, 64)
-	jobs.split(branch[64:], 64) // the same block after another one
+	jobs.split(branch[64:], 64) // the same block after a different one
 	_, known := jobs.before(branch[128:192])
 	assert.False(t, known)
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// encode returns a batch as vLLM encodes it: as arrays, or as maps.
+// encode encodes a batch like vLLM: as arrays, or as maps.
 func encode(t testing.TB, maps bool, events ...map[string]any) []byte {
 	t.Helper()
 	var list []any
@@ -32,7 +32,7 @@ func encode(t testing.TB, maps bool, events ...map[string]any) []byte {
 	return message
 }
 
-// store is a BlockStored of blocks of four tokens each.
+// store returns a BlockStored event of blocks of four tokens each.
 func store(parent any, hashes []any, tokens ...uint32) map[string]any {
 	list := make([]any, len(tokens))
 	for i, token := range tokens {
@@ -63,7 +63,7 @@ func TestBothEncodings(t *testing.T) {
 	}
 }
 
-// number is the hash of a block whose hash is bytes.
+// number returns the number of a block whose hash is bytes.
 func number(t *testing.T, b []byte) uint64 {
 	t.Helper()
 	message, err := msgp.AppendIntf(nil, b)
@@ -72,7 +72,7 @@ func number(t *testing.T, b []byte) uint64 {
 	return u.hash()
 }
 
-// Blocks that jobs do not find by their tokens are marked.
+// Blocks that jobs cannot find by their tokens are marked.
 func TestOtherBlocks(t *testing.T) {
 	for name, value := range map[string]any{
 		"medium": "CPU", "lora_id": 3, "lora_name": "french", "group_idx": 1, "extra_keys": []any{nil, []any{"an image"}},

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// publisher accepts connections as a PUB socket does.
+// publisher accepts connections like a PUB socket.
 type publisher struct {
 	net.Listener
 	t *testing.T
@@ -38,7 +38,7 @@ func newPublisher(t *testing.T) *publisher {
 	return &publisher{l, t}
 }
 
-// accept makes the handshake, and returns the connection and the topic that the peer subscribed to.
+// accept makes the handshake, and returns the connection and the peer's topic.
 func (p *publisher) accept() (net.Conn, string) {
 	conn, err := p.Accept()
 	require.NoError(p.t, err)
@@ -55,7 +55,7 @@ func (p *publisher) accept() (net.Conn, string) {
 	return conn, string(topic)
 }
 
-// message encodes a message of a batch, with a long frame.
+// message encodes a message with a batch, in a long frame.
 func message(sequence uint64, batch []byte) (m []byte) {
 	m = append(m, frame(command, "\x04PING\x00\x00")...)
 	m = append(m, frame(more, "topic")...)
@@ -64,7 +64,7 @@ func message(sequence uint64, batch []byte) (m []byte) {
 	return append(binary.BigEndian.AppendUint64(m, uint64(len(batch))), batch...)
 }
 
-// A reader follows a server until its context ends, and comes back after the connection broke.
+// A reader follows a server until its context is done, and reconnects after an error.
 func TestFollow(t *testing.T) {
 	p := newPublisher(t)
 	changes, failed, connected := make(chan []prompts.Change), make(chan string), make(chan string)
@@ -101,10 +101,10 @@ func TestFollow(t *testing.T) {
 	<-connected
 	cancel()
 	<-done
-	r.Follow(t.Context(), "unix:/run/socket") // returns: a socket has no port
+	r.Follow(t.Context(), "unix:/run/socket") // returns at once: a Unix socket has no port for events
 }
 
-// A peer that is no PUB socket without security is an error with a reason.
+// A peer that is not a PUB socket without security gives an error with the reason.
 func TestHandshake(t *testing.T) {
 	curve := slices.Clone(greeting)
 	copy(curve[12:], "CURVE")
@@ -127,7 +127,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// A frame that is too long, alone or with those before it, is refused before it is read. So are too many frames.
+// A frame that is too long, alone or together with earlier ones, is refused before it is read. So are too many
+// frames.
 func TestMessagesAreBounded(t *testing.T) {
 	hello := append(slices.Clone(greeting), frame(command, "\x05READY")...)
 	long := func(size uint64) []byte { return binary.BigEndian.AppendUint64(append(frame(more, "x"), long), size) }
@@ -162,7 +163,8 @@ func FuzzSubscriber(f *testing.F) {
 	})
 }
 
-// Parts are requested of the server whose events came last. After a failure no job waits for tokens for a while.
+// Tokens are requested from the server with the most recent events. After a failure no job waits for tokens for
+// some time.
 func TestTokens(t *testing.T) {
 	var calls atomic.Int32
 	var status atomic.Int32

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lasting gives the joblets work that takes a time each.
+// lasting gives each joblet work that takes this time.
 func lasting(d time.Duration, joblets []Joblet) []Joblet {
 	for i := range joblets {
 		key := joblets[i].Key

@@ -15,7 +15,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// chain is a job's joblets; equal arguments share them up to the channel.
+// chain returns a job's joblets; equal arguments share them up to the channel.
 func chain(project string, version int64, shared, channel string) []Joblet {
 	return []Joblet{
 		{Key: Key{FeedSource, project, version, ""}},
@@ -29,9 +29,8 @@ func request(p Priority, joblets []Joblet) Request {
 	return Request{Priority: p, Chain: joblets, Queue: time.Minute, Evaluate: time.Hour}
 }
 
-// oracle does what the machine does in the plainest way: it looks at every job
-// at every step. What is cached it asks the machine, whose cache has a test of
-// its own.
+// oracle is a naive version of the machine: it examines every job at every step. It asks the
+// machine for the state of the cache, which has its own test.
 type oracle struct {
 	jobs    []*oracleJob
 	running map[Key]bool
@@ -58,7 +57,7 @@ func (o *oracle) submit(m *machine, j *Job, r Request) *oracleJob {
 			mine.at, mine.started = i, true
 			break
 		}
-		for _, other := range o.jobs { // somebody waits for it: go on from where that one is
+		for _, other := range o.jobs { // another job waits for it: continue from that joblet
 			for k := other.at; k < len(other.chain); k++ {
 				if other.chain[k].Key == key {
 					mine.at = other.at
@@ -73,8 +72,8 @@ func (o *oracle) submit(m *machine, j *Job, r Request) *oracleJob {
 	return mine
 }
 
-// next is the joblet that must start on a free core: the first, by priority, turn and
-// submission, of all that are needed and do not run. The turns are the machine's.
+// next returns the joblet to start on a free core: of all needed joblets that do not run, the
+// first by priority, turn and submission. The turns are the machine's.
 func (o *oracle) next() (next Key, ok bool) {
 	var best *oracleJob
 	for _, j := range o.jobs {
@@ -105,8 +104,8 @@ func (o *oracle) remove(j *oracleJob) {
 	o.jobs = slices.DeleteFunc(o.jobs, func(other *oracleJob) bool { return other == j })
 }
 
-// TestMachineMatchesOracle drives the machine and the oracle through the same
-// random events, and compares every choice and every state.
+// TestMachineMatchesOracle applies the same random events to the machine and the oracle, and
+// compares every choice and every state.
 func TestMachineMatchesOracle(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -121,7 +120,7 @@ func TestMachineMatchesOracle(t *testing.T) {
 			now = now.Add(time.Second)
 			where := fmt.Sprintf("seed %d, step %d", seed, step)
 			switch event := rng.IntN(10); {
-			case event < 4: // a job comes
+			case event < 4: // a job arrives
 				r := request(Priority(rng.IntN(2)), chain(fmt.Sprint(rng.IntN(3)), int64(rng.IntN(2)),
 					fmt.Sprint(rng.IntN(2)), fmt.Sprint(rng.IntN(2)))[:1+rng.IntN(4)])
 				for i := range r.Chain {
@@ -150,7 +149,7 @@ func TestMachineMatchesOracle(t *testing.T) {
 				delete(o.running, key)
 				m.finish(now, n, Result{Value: fmt.Sprint(key), Bytes: 10}, err)
 
-			case len(o.jobs) > 0: // a job leaves, in time or not
+			case len(o.jobs) > 0: // a job is withdrawn, in time or not
 				j := o.jobs[rng.IntN(len(o.jobs))]
 				expired := j.job.ended.IsZero() && !j.started && now.Sub(j.job.received) >= j.job.request.Queue
 				m.expire(now, j.job)
@@ -163,7 +162,7 @@ func TestMachineMatchesOracle(t *testing.T) {
 				left++
 			}
 
-			for { // free cores take what is ready
+			for { // free cores start ready joblets
 				want, some := o.next()
 				free := cores - m.busy
 				n := m.start(now)
@@ -187,7 +186,7 @@ func TestMachineMatchesOracle(t *testing.T) {
 	}
 }
 
-// checkMachine compares the whole state, and holds it against the invariants.
+// checkMachine compares the whole state, and checks the invariants.
 func checkMachine(t *testing.T, m *machine, o *oracle, where string) {
 	t.Helper()
 	load := m.load()
@@ -232,9 +231,9 @@ func checkMachine(t *testing.T, m *machine, o *oracle, where string) {
 	}
 }
 
-// TestWaitsAreBounded: on one core a job waits at most for what it found there, which is
-// what first come, first served makes it wait for, and for what came before its turn. So it ends at most
-// after what it found there, and what came in nine tenths of its queue timeout.
+// TestWaitsAreBounded: on one core a job waits at most for the jobs present at its arrival, as in order
+// of arrival, and for those that arrived before its turn. So it ends at most after the work present at
+// its arrival plus the work that arrived in nine tenths of its queue timeout.
 func TestWaitsAreBounded(t *testing.T) {
 	overtaken := 0
 	for seed := range uint64(60) {
@@ -245,7 +244,7 @@ func TestWaitsAreBounded(t *testing.T) {
 		var running *node
 		var jobs []*Job
 		now, free, allDone := epoch, epoch, epoch
-		until := func(end time.Time) { // runs what runs before end
+		until := func(end time.Time) { // executes until end
 			for {
 				if running == nil {
 					if running = m.start(now); running == nil {
@@ -266,7 +265,7 @@ func TestWaitsAreBounded(t *testing.T) {
 		for i := range 150 {
 			until(now.Add(time.Duration(rng.ExpFloat64() * float64(time.Second))))
 			project := rng.IntN(5)
-			r := request(Low, chain(fmt.Sprint(project), int64(i), "", "")[:2]) // nothing is shared
+			r := request(Low, chain(fmt.Sprint(project), int64(i), "", "")[:2]) // jobs share nothing
 			r.Queue = time.Duration(1+rng.IntN(100)) * time.Second
 			j := m.submit(now, r)
 			require.LessOrEqual(t, j.rank.turn.Sub(now), r.Queue*9/10)
@@ -351,7 +350,7 @@ func TestLateJobsAreOvertaken(t *testing.T) {
 	}
 }
 
-// TestFloodWaitsBehindOthers: of equally long jobs, one of another project goes before those of a project with many.
+// TestFloodWaitsBehindOthers: of equally long jobs, one of another project runs before those of a project with many.
 func TestFloodWaitsBehindOthers(t *testing.T) {
 	m := newMachine(1, 0)
 	submit := func(project string, version int64) {
@@ -360,7 +359,7 @@ func TestFloodWaitsBehindOthers(t *testing.T) {
 		m.submit(epoch, r)
 	}
 	submit("flood", 0)
-	m.finish(epoch, m.start(epoch), Result{}, nil) // it counts no longer
+	m.finish(epoch, m.start(epoch), Result{}, nil) // it is no longer counted
 	for version := range int64(3) {
 		submit("flood", 1+version)
 	}
@@ -373,8 +372,8 @@ func TestFloodWaitsBehindOthers(t *testing.T) {
 	assert.Equal(t, " flood other flood flood", order)
 }
 
-// TestFactsOfAFetch: the job that causes a fetch knows how long it took; one that
-// joins knows only that the data was not there; a later one finds it.
+// TestFactsOfAFetch: the job that causes a fetch has its duration; a job that joins the fetch
+// records only that the data was not cached; a later job finds it cached.
 func TestFactsOfAFetch(t *testing.T) {
 	m := newMachine(1, 1<<20)
 	causes := m.submit(epoch, request(Low, chain("p", 1, "", "a")))

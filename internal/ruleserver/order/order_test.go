@@ -34,12 +34,12 @@ func TestExpected(t *testing.T) {
 	assert.Greater(t, l.Expected("p", 0), 2*time.Second)
 }
 
-// A sender that was less wrong than the means of the projects is believed; one that is wrong is not, and no longer.
+// The sender's durations are used while they were more accurate than the means of the projects.
 func TestSenderIsUsedWhileMoreAccurate(t *testing.T) {
 	var l Lengths[string]
 	job := func(took, sent time.Duration) { l.Learn("p", took, sent) }
 	for i := range compared {
-		took := []time.Duration{time.Second, 9 * time.Second}[i%2] // two kinds of jobs, which the sender tells apart
+		took := []time.Duration{time.Second, 9 * time.Second}[i%2] // two kinds of jobs, which the sender distinguishes
 		job(took, took)
 		want := i >= compared/2
 		assert.Equal(t, want, l.Expected("p", 7*time.Second) == 7*time.Second, "after %d jobs", i)
@@ -51,7 +51,7 @@ func TestSenderIsUsedWhileMoreAccurate(t *testing.T) {
 	assert.Equal(t, 7*time.Second, l.Expected("q", 7*time.Second), "nothing else is known of q")
 }
 
-// TestLengthsAreBounded: projects that sent no job for long are forgotten, others not.
+// TestLengthsAreBounded: only projects without a recent job are forgotten.
 func TestLengthsAreBounded(t *testing.T) {
 	var l Lengths[int]
 	for project := range 3 * maxProjects {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// naive applies operators to one item as a map, in the plainest way. It gives
-// nil for an item that is removed.
+// naive applies operators to one item as a map, without optimisation. It returns nil for an
+// item that is removed.
 func naive(item map[string]string, operators Operators) map[string]string {
 	item = maps.Clone(item)
 	value := func(values operands) (text string) {
@@ -74,7 +74,7 @@ func TestApplyMatchesNaive(t *testing.T) {
 				require.Equal(t, want[i][name], fields[name], "seed %d, item %d, field %s", seed, i, name)
 			}
 		}
-		// The input's columns stay, in their order.
+		// The input's columns remain, in order.
 		require.Equal(t, feed.columns, slices.DeleteFunc(slices.Clone(got.columns), func(name string) bool {
 			return !slices.Contains(feed.columns, name)
 		}))
@@ -181,8 +181,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestApplyIsBounded: rules that double a field end with an error before they
-// take the memory.
+// TestApplyIsBounded: rules that repeatedly double a field end with an error before they use
+// too much memory.
 func TestApplyIsBounded(t *testing.T) {
 	self := operand{Type: ofField, Text: "a"}
 	double := Action{Field: "a", Kind: actionCombine, Value: operands{self, self}}
@@ -201,7 +201,7 @@ func TestApplyIsBounded(t *testing.T) {
 	_, _, err = Apply(feed, Operators{{Actions: wide}}, Presentation{}, 1<<30)
 	require.EqualError(t, err, "the rules make a feed of more than 1000 columns")
 
-	// An item that goes gives its bytes back.
+	// A removed item no longer counts in the bytes.
 	many := &Feed{columns: []string{"a"}, items: slices.Repeat([]row{{"text"}}, 10)}
 	out, _, err := Apply(many, Operators{{Actions: []Action{{Field: allFields, Kind: actionRemove}}}}, Presentation{}, 20)
 	require.NoError(t, err)

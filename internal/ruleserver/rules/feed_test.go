@@ -27,7 +27,7 @@ func TestParseFeedSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestEncode: a feed can be read again, and has a line for each item.
+// TestEncode: an encoded feed can be parsed again, and has one line for each item.
 func TestEncode(t *testing.T) {
 	feed := &Feed{columns: []string{"id", "title"}}
 	for i := range 100 {
@@ -81,8 +81,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestEmptyValuesAreNoNumbers: what is not a number satisfies no numeric
-// comparison, in neither place.
+// TestEmptyValuesAreNoNumbers: a text that is not a number satisfies no numeric comparison, on
+// either side.
 func TestEmptyValuesAreNoNumbers(t *testing.T) {
 	for _, text := range []string{"", " ", "abc", "NaN", "inf", "-Infinity", "0x10", "1_000", "1,5", "1e999", "--1", "1 2"} {
 		for _, filter := range []string{"is_less_than", "is_less_equal", "is_greater_than", "is_greater_equal"} {
@@ -96,7 +96,7 @@ func TestTransforms(t *testing.T) {
 	for _, c := range []struct{ transform, text, want string }{
 		{"capitalize", "dark BLUE", "Dark BLUE"},
 		{"capitalize", "éclair", "Éclair"},
-		{"capitalize", "ǆ", "ǅ"}, // a letter with a title case of its own
+		{"capitalize", "ǆ", "ǅ"}, // a letter with a separate title case
 		{"capitalize", "", ""},
 		{"uppercase", "bleu foncé", "BLEU FONCÉ"},
 		{"lowercase", "RED", "red"},
@@ -124,7 +124,7 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// Whatever is omitted, the rest is what it would be without, in the same columns.
+// Omitting fields changes no other field, and not the order of the columns.
 func TestOmittedFieldsChangeNothingElse(t *testing.T) {
 	saved := 0
 	for seed := range uint64(3000) {

@@ -27,7 +27,7 @@ func TestParseJobTakesTheLeast(t *testing.T) {
 	assert.Empty(t, job.Shared)
 }
 
-// TestParseJobSaysWhatIsWrong: one fault each, and the exact message.
+// TestParseJobSaysWhatIsWrong: one fault each, with the exact message.
 func TestParseJobSaysWhatIsWrong(t *testing.T) {
 	condition := func(text string) string {
 		return `{"project_id":1,"operators":[{"condition":[` + text + `],"actions":[{"field":"a","action":"remove"}]}]}`
@@ -86,8 +86,8 @@ func TestParseJobSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestDigest: equal lists of operators share their digest however they are
-// written, and different ones do not.
+// TestDigest: equal lists of operators have equal digests in any notation, and different lists
+// have different ones.
 func TestDigest(t *testing.T) {
 	digest := func(operators string) string {
 		job, err := ParseJob([]byte(`{"project_id":1,"shared_operators":` + operators + `}`))

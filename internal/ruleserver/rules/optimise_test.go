@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestApplyMatchesNaive holds the results of optimised rules. This holds what is removed.
+// TestApplyMatchesNaive checks the results of optimised rules. This test checks what is
+// removed.
 func TestOptimise(t *testing.T) {
 	text := func(s string) operand { return operand{ofText, scalar(s)} }
 	set := func(field string, value operand) []Action {
@@ -68,8 +69,8 @@ func TestOptimise(t *testing.T) {
 	}
 }
 
-// The bound on a feed is met by the same jobs with and without optimisation, and each random list is reduced to one
-// that cannot be reduced again.
+// The same jobs exceed the bound of a feed with and without optimisation. Optimising a list twice gives the same as
+// once.
 func TestOptimiseKeepsTheBound(t *testing.T) {
 	removed := 0
 	for seed := range uint64(3000) {
