@@ -16,10 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// summary leaves out the series of healthy upstreams, without which the alerts work, too.
+// summary omits the series of healthy upstreams, which the alerts do not need.
 const summary = "metrics: {upstreams: summary}\n"
 
-// TestClusterAlerts: in each incident its alerts fire, none before it, and none is left after it.
+// TestClusterAlerts: in each incident its alerts fire, none fires before it, and none remains
+// after it.
 func TestClusterAlerts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -88,13 +89,13 @@ func TestClusterAlerts(t *testing.T) {
 			func(x *incident) {
 				x.restart("/dev/full")
 				x.stop = x.submit.pace(5 * time.Millisecond)
-				x.until(above(0), "pilotfish_log_lines_lost_total") // a megabyte of them may wait
+				x.until(above(0), "pilotfish_log_lines_lost_total") // up to a megabyte of lines can wait
 			},
 			func(x *incident) { x.stop(); x.restart(x.log) },
 			nil,
 		},
 		{
-			// 125 jobs of high priority a second, where 75 can run.
+			// 125 jobs of high priority per second, with capacity for 75.
 			"a flood", "PilotfishShedsHigh", "queue: {jobs: 20, wait: 1s}\noverload: {policy: threshold, stalled: 4}\n",
 			func(x *incident) { x.stop = x.submit.pace(5 * time.Millisecond) },
 			func(x *incident) { x.stop() },
@@ -104,7 +105,7 @@ func TestClusterAlerts(t *testing.T) {
 			"killed for its memory", "PilotfishDown PilotfishRestarts", "",
 			func(x *incident) {
 				for range 2 {
-					x.c.beside.kill() // as the kernel does
+					x.c.beside.kill() // like the kernel
 					x.record(8)
 					x.restart(x.log)
 					x.record(2)
@@ -130,14 +131,14 @@ func TestClusterAlerts(t *testing.T) {
 	}
 }
 
-// incident is a sidecar before three servers, with jobs, that is scraped.
+// incident is a sidecar with three servers and a load, whose metrics are scraped.
 type incident struct {
 	*replay
 	servers   []string
 	submit    *submitters
 	stop      func() // of the flood
 	log       string
-	catalogue atomic.Bool // it answers
+	catalogue atomic.Bool // the catalogue responds
 }
 
 func newIncident(t *testing.T, config string, flags ...string) *incident {
@@ -160,17 +161,17 @@ func newIncident(t *testing.T, config string, flags ...string) *incident {
 	x.submit = newSubmitters(t, c.sidecar.jobs, newLedger(), 3)
 	x.submit.steady = true
 	t.Cleanup(x.submit.pace(20 * time.Millisecond))
-	x.submit.more(t, 300) // what is usual for the projects is known
+	x.submit.more(t, 300) // enough jobs to learn the projects' durations
 	return x
 }
 
-// ServeHTTP is the catalogue.
+// ServeHTTP serves the catalogue of upstreams.
 func (x *incident) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.catalogue.Load() {
 		panic(http.ErrAbortHandler)
 	}
 	if r.URL.Query().Get("index") != "" {
-		time.Sleep(scraped) // nothing has changed
+		time.Sleep(scraped) // no change
 	}
 	var entries []string
 	for _, a := range x.servers {
@@ -183,10 +184,10 @@ func (x *incident) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "["+strings.Join(entries, ",")+"]")
 }
 
-// first is the server that falls ill.
+// first is the server with the fault.
 func (x *incident) first() *daemon { return x.c.servers[x.servers[0]] }
 
-// again starts a server anew, with more flags.
+// again restarts a server with more flags.
 func (x *incident) again(address string, flags ...string) {
 	x.c.t.Helper()
 	before := x.c.flags
@@ -196,7 +197,7 @@ func (x *incident) again(address string, flags ...string) {
 	x.c.flags = before
 }
 
-// restart starts the sidecar anew, with its log elsewhere.
+// restart restarts the sidecar with another log file.
 func (x *incident) restart(log string) {
 	x.c.t.Helper()
 	x.c.beside.kill()

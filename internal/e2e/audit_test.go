@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// mostAttempts is the default of the sidecar.
+// mostAttempts is the sidecar's default.
 const mostAttempts = 3
 
-// audit returns every violation of a rule. lossy are the servers that were
-// killed, whose own logs may lack their last lines.
+// audit returns every violation of a rule. lossy are the servers that were killed: their own
+// logs can lack the last lines.
 func (l *ledger) audit(lossy ...string) (faults []string) {
 	for _, session := range l.twice {
 		faults = append(faults, session+" was answered twice")
@@ -48,7 +48,7 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 	say(a.status != job.Status, "the sidecar and the submitter disagree on the status")
 	say(!job.Unframed && (a.ending() == "cut") != (job.Answer == "partial"), "the sidecar and the submitter disagree on the end")
 
-	begun, moved, retryable := 0, 0, true // by how many upstreams it may have been begun
+	begun, moved, retryable := 0, 0, true // the number of upstreams that may have started it
 	var tried []string
 	for i, attempt := range job.Attempts {
 		say(!retryable, "it went on after an answer")
@@ -60,7 +60,7 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 			if begun++; begun > 1 && i+1 < len(job.Attempts) {
 				say(true, "it toured the upstreams")
 			}
-		case "moved": // its upstream may have begun it
+		case "moved": // its upstream may have started it
 			moved++
 			say(moved > 1, "it was moved twice")
 			say(i+1 == len(job.Attempts), "it was moved nowhere")
@@ -92,15 +92,15 @@ func countOf(job passedJob, outcome string) (n int) {
 	return n
 }
 
-// TestClusterAudit: the auditor finds each fault, and none where there is none.
+// TestClusterAudit: the auditor finds each fault, and reports none without one.
 func TestClusterAudit(t *testing.T) {
 	right := answer{status: 200, right: true}
 	for name, c := range map[string]struct {
 		answer   answer
 		attempts [][2]string // upstream and outcome
-		answered string      // as the sidecar says
-		worked   []string    // outcomes at the servers
-		fault    string      // "" when all is well
+		answered string      // from the sidecar's header
+		worked   []string    // outcomes in the servers' logs
+		fault    string      // "" for no fault
 	}{
 		"plain":            {right, [][2]string{{"a", "answered"}}, "complete", []string{"ok"}, ""},
 		"no line":          {right, nil, "complete", nil, "not one line"},

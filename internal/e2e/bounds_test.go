@@ -29,13 +29,13 @@ import (
 // besides is the memory of a sidecar in addition to its budget.
 const besides = 256 << 20
 
-// bounded starts a sidecar before one upstream.
+// bounded starts a sidecar with one upstream.
 func bounded(t *testing.T, upstream, config string) *sidecar {
 	t.Helper()
 	return launch(t, serving(t, upstream, config))
 }
 
-// serving is the command that starts such a sidecar.
+// serving returns the command that starts such a sidecar.
 func serving(t *testing.T, upstream, config string) *exec.Cmd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
@@ -44,13 +44,14 @@ func serving(t *testing.T, upstream, config string) *exec.Cmd {
 	return exec.Command(program, "serve", "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 }
 
-// swallow reads a job and answers it.
+// swallow reads a job and responds.
 func swallow(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_, _ = io.WriteString(w, "ok")
 }
 
-// resident is a figure of a process's memory, in bytes: VmRSS now, VmHWM at most.
+// resident returns a figure of a process's memory, in bytes: VmRSS is the current value, VmHWM
+// the maximum.
 func (s *sidecar) resident(figure string) (bytes int64) {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
@@ -62,7 +63,7 @@ func (s *sidecar) resident(figure string) (bytes int64) {
 	return bytes << 10
 }
 
-// given waits until the memory of a burst was given back to the system.
+// given waits until the memory of a burst was returned to the system.
 func (s *sidecar) given() {
 	s.t.Helper()
 	most := s.resident("VmHWM")
@@ -94,7 +95,7 @@ func TestSoakBoundsHalfSentBodies(t *testing.T) {
 				}
 				r.ContentLength = 1_000_000
 				if response, err := tr.RoundTrip(r); err == nil {
-					if response.StatusCode != http.StatusRequestTimeout { // that it came too slowly is true
+					if response.StatusCode != http.StatusRequestTimeout { // the job is refused as too slow
 						assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 						assert.NotEmpty(t, response.Header.Get("Retry-After"))
 					}
@@ -114,7 +115,7 @@ func TestSoakBoundsHalfSentBodies(t *testing.T) {
 	s.given()
 }
 
-// 1,000 connections with 35 KiB of the shortest lines, all different, that do not end.
+// 1,000 connections that each send 35 KiB of short, different header lines without an end.
 func TestSoakBoundsHeads(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(swallow))
 	defer upstream.Close()
@@ -142,7 +143,7 @@ func TestSoakBoundsHeads(t *testing.T) {
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 }
 
-// 300 simultaneous responses with heads of many short lines, whose bodies stall: heads of 35,000 lines are refused, heads
+// 300 simultaneous responses with heads of many short lines, whose bodies stall. Heads of 35,000 lines are refused. Heads
 // of 990 lines are forwarded, and count in the budget.
 func TestSoakBoundsHeadsOfAnswers(t *testing.T) {
 	for lines, status := range map[int]string{35_000: "502", 990: "200"} {
@@ -180,8 +181,8 @@ func TestSoakBoundsHeadsOfAnswers(t *testing.T) {
 	}
 }
 
-// 2,000 HTTP/2 connections with heads that do not end, of 25 KB. A head is decoded as
-// it comes; there is one at a time on a connection, of 32 KiB at most.
+// 2,000 HTTP/2 connections that each send 25 KB of a head without an end. A head is decoded as
+// it arrives; a connection has one at a time, of 32 KiB at most.
 func TestSoakBoundsHeadsOfHTTP2(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(swallow))
 	defer upstream.Close()
@@ -192,7 +193,7 @@ func TestSoakBoundsHeadsOfHTTP2(t *testing.T) {
 	var head bytes.Buffer
 	encoder, f := hpack.NewEncoder(&head), http2.NewFramer(&sent, nil)
 	require.NoError(t, f.WriteSettings())
-	for i := range 5 { // more frames end the connection
+	for i := range 5 { // more frames would close the connection
 		head.Reset()
 		for j := range 100 {
 			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: fmt.Sprintf("x-%d-%d", i, j), Value: "yyyyyyyyy", Sensitive: true}))
@@ -215,7 +216,7 @@ func TestSoakBoundsHeadsOfHTTP2(t *testing.T) {
 	assert.Less(t, s.resident("VmHWM"), int64(16<<20+besides))
 }
 
-// burst posts jobs, at most together at a time, and counts the statuses.
+// burst posts jobs, at most together at a time, and counts the statuses of the responses.
 func burst(t *testing.T, s *sidecar, jobs, together, bytes int) map[string]int {
 	t.Helper()
 	body := `{"project_id": 1, "filling": "` + strings.Repeat("x", bytes) + `"}`
@@ -264,7 +265,7 @@ func TestSoakBoundsBurst(t *testing.T) {
 }
 
 // 1,500 jobs of 1 MB, 300 at a time, in a container with little memory: with the defaults in
-// 128 MiB, and in what deploy/kubernetes gives it.
+// 128 MiB, and with the limit in deploy/kubernetes.
 func TestSoakBoundsASmallMachine(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(swallow))
 	defer upstream.Close()
@@ -279,8 +280,8 @@ func TestSoakBoundsASmallMachine(t *testing.T) {
 	}
 }
 
-// boundedBy is bounded in a cgroup of its own, or else, where the test may not make one, with
-// a limit that the kernel does not hold it to.
+// boundedBy is bounded in a separate cgroup. If the test cannot create one, the limit is set
+// but the kernel does not enforce it.
 func boundedBy(t *testing.T, limit int64, upstream, config string) *sidecar {
 	t.Helper()
 	const root = "/sys/fs/cgroup"
@@ -305,8 +306,8 @@ func boundedBy(t *testing.T, limit int64, upstream, config string) *sidecar {
 	return launch(t, inside)
 }
 
-// 500 jobs at once before an upstream whose queue of connections has room for 8, and
-// that serves 16 at a time.
+// 500 jobs at once for an upstream whose queue of connections holds 8, and that serves 16 at a
+// time.
 func TestSoakBoundsAFullQueueOfConnections(t *testing.T) {
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
@@ -319,7 +320,7 @@ func TestSoakBoundsAFullQueueOfConnections(t *testing.T) {
 	places := make(chan struct{}, 16)
 	upstream := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(50 * time.Millisecond) // the work
+			time.Sleep(50 * time.Millisecond) // the job's duration
 			swallow(w, r)
 		}),
 		ConnState: func(_ net.Conn, state http.ConnState) {
@@ -335,7 +336,7 @@ func TestSoakBoundsAFullQueueOfConnections(t *testing.T) {
 	assert.Equal(t, map[string]int{"200": 500}, burst(t, s, 500, 500, 100))
 }
 
-// placed is a listener that accepts only when there is a place.
+// placed is a listener that accepts a connection only when a place is free.
 type placed struct {
 	net.Listener
 	places chan struct{}

@@ -30,11 +30,11 @@ import (
 	"example.org/pilotfish/internal/ruleserver/example"
 )
 
-// Programs that post jobs every day do so through a real sidecar, with real
-// rule processing servers behind it. Each is a script in clients/ that fails
-// when something is not as without pilotfish, or not as it should be.
+// Programs that are commonly used to post jobs do so through a real sidecar, with real rule
+// processing servers. Each is a script in clients/ that fails if a result differs from that
+// without pilotfish, or from the documented one.
 //
-// PYTHON is the interpreter that has the libraries, NODE is node.
+// PYTHON is the Python interpreter that has the libraries, NODE the node program.
 func TestClients(t *testing.T) {
 	for _, c := range []struct{ name, program, script string }{
 		{"curl", "bash", "with_curl.sh"},
@@ -87,7 +87,7 @@ func snippets() []snippet {
 	}
 }
 
-// submit runs the program until it ends, and returns what it wrote to standard output.
+// submit runs the program to its end, and returns its standard output.
 func (p snippet) submit(to, job string, problems io.Writer) (string, error) {
 	cmd := exec.Command(p.command[0], p.command[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = "../../docs/examples", strings.NewReader(job), problems
@@ -96,8 +96,7 @@ func (p snippet) submit(to, job string, problems io.Writer) (string, error) {
 	return string(out), err
 }
 
-// The programs of docs/submitters.md submit a job again when nothing was done for it,
-// and never otherwise.
+// The programs of docs/submitters.md submit a job again only if nothing was done for it.
 func TestClientsSnippets(t *testing.T) {
 	up := &fickle{seen: map[string]int{}}
 	web := httptest.NewServer(up)
@@ -134,7 +133,7 @@ func TestClientsSnippets(t *testing.T) {
 	}
 }
 
-// They submit it again when the connection is refused, because the sidecar comes later.
+// They submit it again if the connection is refused: here the sidecar starts later.
 func TestClientsSnippetsWithoutASidecar(t *testing.T) {
 	for _, p := range snippets() {
 		t.Run(p.language, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestClientsSnippetsWithoutASidecar(t *testing.T) {
 	}
 }
 
-// They do not submit it again when a connection is reset that has taken some of it.
+// They do not submit it again if the connection is reset after a part of the job was sent.
 func TestClientsSnippetsAfterAReset(t *testing.T) {
 	for _, p := range snippets() {
 		t.Run(p.language, func(t *testing.T) {
@@ -184,7 +183,7 @@ func TestClientsSnippetsAfterAReset(t *testing.T) {
 						return
 					}
 					conns.Add(1)
-					_, _ = io.ReadFull(c, make([]byte, 4)) // the job may have begun
+					_, _ = io.ReadFull(c, make([]byte, 4)) // the job may have started
 					_ = c.(*net.TCPConn).SetLinger(0)
 					_ = c.Close()
 				}
@@ -197,7 +196,8 @@ func TestClientsSnippetsAfterAReset(t *testing.T) {
 	}
 }
 
-// taken is a port that nobody else gets, and that refuses connections until somebody listens.
+// taken is a port that no other process gets, and that refuses connections until someone
+// listens.
 func taken(t *testing.T) (port *os.File, address string) {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -210,11 +210,11 @@ func taken(t *testing.T) (port *os.File, address string) {
 	return port, fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
 }
 
-// watcher is a writer that signals when certain words have been written.
+// watcher is a writer that signals when a text has been written.
 type watcher struct {
 	io.Writer
 	words string
-	yes   chan struct{} // closed then
+	yes   chan struct{} // closed when the text was written
 	all   []byte
 }
 
@@ -227,8 +227,8 @@ func (h *watcher) Write(text []byte) (int, error) {
 	return h.Writer.Write(text)
 }
 
-// fickle is an upstream that does with a job's first attempt what the job says, and
-// answers the second.
+// fickle is an upstream that treats a job's first attempt as the job's text specifies, and
+// responds to the second.
 type fickle struct {
 	mu   sync.Mutex
 	seen map[string]int // jobs by their bodies
@@ -251,7 +251,7 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	first := f.seen[string(body)] == 1
 	f.mu.Unlock()
 	var job struct{ What string }
-	_ = json.Unmarshal(body, &job) // it is the test's own
+	_ = json.Unmarshal(body, &job) // the job is the test's own
 	status, header, _ := strings.Cut(job.What, " ")
 	code, err := strconv.Atoi(status)
 	switch {
@@ -270,7 +270,8 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// surroundings starts what a script needs, and returns where it is.
+// surroundings starts everything that a script needs, and returns the addresses as environment
+// variables.
 func surroundings(t *testing.T) []string {
 	t.Helper()
 	var s *sidecar
@@ -295,7 +296,7 @@ func surroundings(t *testing.T) []string {
 	return []string{"SIDECAR=http://" + s.jobs, "CONTROL=" + control.URL, "JOB=" + job, "TABLE=" + table(t, last, job)}
 }
 
-// table is the answer to a job without a sidecar, in a file.
+// table writes the response to a job without a sidecar to a file.
 func table(t *testing.T, upstream, job string) string {
 	t.Helper()
 	body, err := os.Open(job)

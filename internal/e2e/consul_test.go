@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClusterLosesNoJob: 50 jobs a second go on while servers are killed,
-// drained and paused and Consul is away. Every job ends in one answer, which is right
-// unless its server was killed during it. It takes about a minute and a half.
+// TestClusterLosesNoJob: 50 jobs a second continue while servers are killed, drained and paused
+// and Consul is stopped. Every job gets one response, which is correct unless its server was
+// killed during it. The test takes about a minute and a half.
 func TestClusterLosesNoJob(t *testing.T) {
 	consul := newAgent(t)
 	consul.start(t)
@@ -38,7 +38,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	defer stop()
 	s.more(t, 100)
 
-	// Killed during an answer: it is cut, and the submitter sees that it is not whole.
+	// Killed during a response: it is truncated, and the submitter detects that.
 	midway := s.begin(t, bigProject)
 	killed := midway.upstream
 	step("kill %s", killed)
@@ -48,7 +48,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	step("its place is known to be empty")
 	s.more(t, 100)
 
-	// Drained during an answer: it finishes, and nothing new comes.
+	// Drained during a response: it is completed, and no new job is sent there.
 	midway = s.begin(t, bigProject+1)
 	drained := midway.upstream
 	step("drain %s", drained)
@@ -61,8 +61,8 @@ func TestClusterLosesNoJob(t *testing.T) {
 	require.NoError(t, c.servers[drained].cmd.Wait(), tail(c.serverLog(drained)))
 	s.more(t, 50)
 
-	// Paused during a response, until the sidecar knows it from Consul, and jobs have continued
-	// without it: it finishes late.
+	// Paused during a response, until the sidecar learns that from Consul, and jobs have
+	// continued without it: the response is completed late.
 	midway = s.begin(t, bigProject+2)
 	paused := midway.upstream
 	step("pause %s", paused)
@@ -75,15 +75,15 @@ func TestClusterLosesNoJob(t *testing.T) {
 	assert.Equal(t, "right", midway.rest().ending())
 	c.eligible(2, 2)
 
-	// Consul goes until the sidecar has failed to ask it a few times. When it is back,
-	// it knows nothing. Two servers return in the meantime.
+	// Consul is stopped until several requests of the sidecar have failed. After its restart it
+	// has no services. In the meantime two servers return.
 	step("stop Consul")
 	consul.process.kill()
 	c.serve(killed)
 	c.serve(drained)
 	s.more(t, 500)
 	c.fails("pilotfish_discovery_errors_total", 2)
-	c.eligible(2, 2) // what was there stays
+	c.eligible(2, 2) // the existing upstreams are kept
 	consul.start(t)
 	step("Consul is back, and empty")
 	for _, a := range addresses {

@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two servers publish the events of their caches with vLLM's libraries, one as older versions do. A sidecar that has never seen
-// a chat finds its turns where another sidecar sent them, until the server says that it has dropped them.
+// Two servers publish the events of their caches with vLLM's libraries, one in the format of older versions. A sidecar that
+// has never seen a chat sends its turns where another sidecar sent the earlier ones, until the server reports that it has
+// evicted them.
 func TestClientsEventsOfVLLM(t *testing.T) {
 	var upstreams []string
 	port := portOf(t, freeAddresses(t, 1)[0])
@@ -61,7 +62,7 @@ func TestClientsEventsOfVLLM(t *testing.T) {
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 		return resp.Header.Get("Pilotfish-Upstream"), resp.Header.Get("Pilotfish-Cache")
 	}
-	// received waits until a sidecar has as many events.
+	// received waits until a sidecar has received this many events.
 	received := func(s *sidecar, events int) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -71,7 +72,7 @@ func TestClientsEventsOfVLLM(t *testing.T) {
 	}
 	const chats = 10
 	send(sidecars[0], -1, 1)
-	received(sidecars[0], 1) // from now on it knows the size of blocks
+	received(sidecars[0], 1) // now it knows the size of blocks
 	at := map[int]string{}
 	for chat := range chats {
 		at[chat], _ = send(sidecars[0], chat, 1)

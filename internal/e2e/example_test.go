@@ -68,7 +68,7 @@ func TestClientsExampleUpstream(t *testing.T) {
 	}
 	assert.Equal(t, []string{"running=0, stalled=0, busy=0, cached=1", "running=0, stalled=0, busy=0, cached=0"}, []string{probe(holder), probe(other)})
 
-	// A notice: new jobs go elsewhere.
+	// A notice: new jobs are sent elsewhere.
 	discover(holder)
 	s.until(t, "the notice is read", func(by map[string]pool.State) bool { return by[holder.address].Why == "draining" })
 	moved := s.post(t, `{"project_id": 1}`)
@@ -77,14 +77,14 @@ func TestClientsExampleUpstream(t *testing.T) {
 	discover(nil)
 	s.until(t, "the notice is over", func(by map[string]pool.State) bool { return by[holder.address].Eligible })
 
-	// Pilotfish learns of this end only from the server's refusal of a job.
+	// Pilotfish learns of this shutdown only when the server refuses a job.
 	holder.keepBusy(t, 1)
 	s.until(t, "the running job is read", func(by map[string]pool.State) bool { return by[holder.address].Running == 1 })
 	project := s.preferred(t, holder.address)
 	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGTERM))
 	agent.until(t, holder.address+" draining=true")
 	var took http.Header
-	require.Eventually(t, func() bool { // the signal reaches the server just after Consul's update
+	require.Eventually(t, func() bool { // the signal arrives just after Consul's update
 		took = s.post(t, fmt.Sprintf(`{"project_id": %d}`, project))
 		return took.Get("Pilotfish-Attempts") == "2"
 	}, patience, tick, "it refuses no job")
@@ -96,12 +96,12 @@ func TestClientsExampleUpstream(t *testing.T) {
 	s.stop()
 }
 
-// TestClientsExampleUpstreamOrders: of two jobs that wait, the one that is expected to be
-// short goes first, though it came last.
+// TestClientsExampleUpstreamOrders: of two waiting jobs, the one with the shorter expected
+// duration runs first, although it arrived last.
 func TestClientsExampleUpstreamOrders(t *testing.T) {
 	u := startExample(t, newStubAgent(t).address)
 	u.until(t, fmt.Sprintf("ruleserver_cores %d", runtime.NumCPU()))
-	others := runtime.NumCPU() - 1 // one core is left
+	others := runtime.NumCPU() - 1 // one core remains free
 	for i := range others {
 		u.keepBusy(t, i+1)
 	}
@@ -109,7 +109,7 @@ func TestClientsExampleUpstreamOrders(t *testing.T) {
 	var ended []string
 	var wg sync.WaitGroup
 	for i, expected := range []string{"1", "3", "0.5"} {
-		seconds := []int{10, 1, 1}[i] // the others must have come before the first has ended
+		seconds := []int{10, 1, 1}[i] // the others must have arrived before the first has ended
 		wg.Go(func() {
 			r, err := http.NewRequest(http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(fmt.Sprintf(`{"project_id": 1, "seconds": %d}`, seconds)))
 			assert.NoError(t, err)
@@ -150,8 +150,8 @@ func startExample(t *testing.T, agent string) *exampleUpstream {
 	return u
 }
 
-// keepBusy gives the server a job past the sidecar that lasts as long as the test, and
-// waits until the server's metrics show this many running jobs.
+// keepBusy posts a job directly to the server that lasts as long as the test. It waits until
+// the server's metrics show this many running jobs.
 func (u *exampleUpstream) keepBusy(t *testing.T, running int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -159,7 +159,7 @@ func (u *exampleUpstream) keepBusy(t *testing.T, running int) {
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if response, err := http.DefaultClient.Do(r); err == nil { // it is cut in the end
+		if response, err := http.DefaultClient.Do(r); err == nil { // it is aborted at the end of the test
 			_ = response.Body.Close()
 		}
 	})
@@ -181,7 +181,7 @@ func (u *exampleUpstream) until(t *testing.T, line string) {
 	}, patience, 10*time.Millisecond, line)
 }
 
-// exampleSidecar asks a sidecar as an operator and as a submitter would.
+// exampleSidecar is a sidecar with the requests of an operator and of a submitter.
 type exampleSidecar struct{ *sidecar }
 
 func (s *exampleSidecar) get(t *testing.T, path string, into any) {
@@ -212,7 +212,8 @@ func (s *exampleSidecar) until(t *testing.T, what string, so func(map[string]poo
 	}, patience, 10*tick, what)
 }
 
-// preferred is a project that is cached nowhere, whose job would go to an upstream.
+// preferred returns a project that is cached nowhere and whose job would be sent to this
+// upstream.
 func (s *exampleSidecar) preferred(t *testing.T, address string) int {
 	t.Helper()
 	for project := 1000; project < 1100; project++ {
@@ -237,7 +238,7 @@ func (s *exampleSidecar) post(t *testing.T, job string) http.Header {
 	return response.Header
 }
 
-// stubAgent records what a Consul agent receives.
+// stubAgent records the requests to a Consul agent.
 type stubAgent struct {
 	address  string
 	mu       sync.Mutex
@@ -252,7 +253,7 @@ func newStubAgent(t *testing.T) *stubAgent {
 			Port    int
 			Meta    struct{ Draining string }
 		}
-		_ = json.NewDecoder(r.Body).Decode(&service) // a deregistration has nothing to say
+		_ = json.NewDecoder(r.Body).Decode(&service) // a deregistration has no body
 		line := fmt.Sprintf("%s:%d draining=%s", service.Address, service.Port, service.Meta.Draining)
 		if service.Port == 0 {
 			line = strings.Join(strings.Split(r.URL.Path, "/")[4:], " ")

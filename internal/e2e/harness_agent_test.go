@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// agent is a Consul agent in dev mode: it is a whole Consul, and forgets all
-// when it ends.
+// agent is a Consul agent in dev mode: a complete Consul that keeps no state after its end.
 type agent struct {
 	binary, log string
 	http        string // its address
@@ -41,7 +40,7 @@ func newAgent(t *testing.T) *agent {
 	}
 }
 
-// start runs the agent and waits until it leads itself.
+// start runs the agent and waits until it is its own leader.
 func (a *agent) start(t *testing.T) {
 	t.Helper()
 	a.process = spawn(t, a.log, a.binary, a.args...)
@@ -51,7 +50,8 @@ func (a *agent) start(t *testing.T) {
 	}, 2*patience, 10*tick, "the agent does not lead itself")
 }
 
-// passing is how many servers are healthy for it; -1 when it does not say.
+// passing returns the number of servers that the agent reports as healthy, or -1 if it does not
+// reply.
 func (a *agent) passing() int {
 	var entries []json.RawMessage
 	if a.get("/v1/health/service/rules?passing", &entries) != nil {
@@ -60,8 +60,8 @@ func (a *agent) passing() int {
 	return len(entries)
 }
 
-// register registers a server with the agent, with a check of readiness every second, or of liveness while the server
-// drains, so that sidecars see it drain.
+// register registers a server with the agent. Its check is readiness, every second; or liveness if the server drains,
+// so that sidecars see the drain.
 func (a *agent) register(t *testing.T, address string, drains bool) {
 	t.Helper()
 	path := map[bool]string{false: "/healthz", true: "/livez"}[drains]

@@ -17,17 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cluster is servers and one sidecar, each a process of its own.
+// cluster is several servers and one sidecar, each a separate process.
 type cluster struct {
 	t     *testing.T
 	dir   string   // of the logs
 	feeds string   // their directory
 	flags []string // of every server
 
-	binary  string // of the servers
+	binary  string // the servers' program
 	servers map[string]*daemon
-	config  string  // the sidecar's, a file
-	beside  *daemon // its process
+	config  string  // the sidecar's configuration file
+	beside  *daemon // the sidecar's process
 	sidecar *sidecar
 }
 
@@ -38,8 +38,8 @@ func newCluster(t *testing.T, feeds string, flags ...string) *cluster {
 	return &cluster{t: t, dir: t.TempDir(), feeds: feeds, flags: flags, binary: binary, servers: map[string]*daemon{}}
 }
 
-// serve starts a server at an address, as often as is asked for, and waits until it
-// takes connections: a sidecar may send jobs to every upstream of a list at once.
+// serve starts a server at an address, also again after its end. It waits until the server
+// accepts connections, because a sidecar can send jobs to every listed upstream at once.
 func (c *cluster) serve(address string) {
 	c.t.Helper()
 	c.servers[address] = spawn(c.t, c.serverLog(address), c.binary,
@@ -66,7 +66,7 @@ func (c *cluster) serverLog(address string) string {
 	return filepath.Join(c.dir, strings.ReplaceAll(address, ":", "-")+".log")
 }
 
-// sideline starts the sidecar and waits until it knows upstreams.
+// sideline starts the sidecar and waits until it knows the upstreams.
 func (c *cluster) sideline(config string) {
 	c.t.Helper()
 	free := freeAddresses(c.t, 2)
@@ -88,7 +88,7 @@ func (c *cluster) restart() {
 	c.beside = spawn(c.t, filepath.Join(filepath.Dir(c.config), "sidecar.log"), program, "serve", "--config", c.config)
 }
 
-// eligible waits until n of the sidecar's set of upstreams are eligible.
+// eligible waits until n of the sidecar's upstreams are eligible, out of of.
 func (c *cluster) eligible(n, of int) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -101,7 +101,7 @@ func (c *cluster) eligible(n, of int) {
 	}, 2*patience, 10*tick, "the sidecar may not use %d upstreams of %d", n, of)
 }
 
-// fails waits until a counter of failures has gone up by n.
+// fails waits until a counter of failures has increased by n.
 func (c *cluster) fails(name string, n float64) {
 	c.t.Helper()
 	before := c.sidecar.metric(name)
@@ -121,7 +121,7 @@ func (c *cluster) closed(jobs int) (scraped samples) {
 	return scraped
 }
 
-// balance holds the sidecar's own figures against the ledger, once all jobs have ended.
+// balance compares the sidecar's own figures with the ledger, after all jobs have ended.
 func (c *cluster) balance(l *ledger) {
 	c.t.Helper()
 	scraped := c.closed(len(l.answers))
@@ -130,8 +130,8 @@ func (c *cluster) balance(l *ledger) {
 	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_bound_used", "bound", "body_bytes"))
 }
 
-// written waits until the sidecar's log has all jobs that have ended by now, and returns
-// their sessions.
+// written waits until the sidecar has logged all jobs that have ended by now, and returns their
+// sessions.
 func (c *cluster) written(l *ledger) (ended []string) {
 	c.t.Helper()
 	ended = l.sessions()
@@ -144,7 +144,7 @@ func (c *cluster) written(l *ledger) (ended []string) {
 	return ended
 }
 
-// read puts the logs into the ledger. The processes must have ended.
+// read adds the logs to the ledger. The processes must have ended.
 func (c *cluster) read(l *ledger) {
 	c.t.Helper()
 	l.readSidecar(jobLines[passedJob](c.t, c.beside.log))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// crowd is submitters that each post one job after the other.
+// crowd is several submitters that each post one job after another.
 type crowd struct {
 	url      string
 	over     chan struct{}
@@ -23,8 +23,8 @@ type crowd struct {
 	lost []error
 }
 
-// post lets n submitters post to echoing upstreams. Each keeps its connection
-// from job to job, or takes a new one for each.
+// post lets n submitters post to echoing upstreams. Each keeps its connection between jobs, or
+// opens a new one for each job.
 func (c *crowd) post(n int, keep bool) {
 	for who := range n {
 		c.wg.Go(func() {
@@ -50,7 +50,7 @@ func (c *crowd) post(n int, keep bool) {
 	}
 }
 
-// job posts one job and checks its answer.
+// job posts one job and checks its response.
 func (c *crowd) job(by http.RoundTripper, id string) error {
 	body := `{"project_id": 12345, "session_id": "` + id + `"}`
 	r, err := http.NewRequest(http.MethodPost, c.url, strings.NewReader(body))
@@ -80,14 +80,15 @@ func (c *crowd) more(t *testing.T, jobs int64) {
 	advances(t, c.answered.Load, c.answered.Load()+jobs, "jobs are not answered anymore")
 }
 
-// end stops the submitters and returns what they lost.
+// end stops the submitters and returns the errors of lost jobs.
 func (c *crowd) end() []error {
 	close(c.over)
 	c.wg.Wait()
 	return c.lost
 }
 
-// newCrowd is submitters alone and at once, with old connections and new ones.
+// newCrowd starts submitters that post one job at a time or several at once, over kept and over
+// new connections.
 func newCrowd(address string) *crowd {
 	c := &crowd{url: "http://" + address + "/v1/jobs", over: make(chan struct{})}
 	c.post(8, false)

@@ -37,7 +37,7 @@ func spawn(t *testing.T, log, binary string, args ...string) *daemon {
 	t.Helper()
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
-	defer file.Close() // the process has its own
+	defer file.Close() // the process has its own descriptor
 	d := &daemon{t: t, cmd: exec.Command(binary, args...), log: log}
 	d.cmd.Stdout, d.cmd.Stderr = file, file
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -51,15 +51,15 @@ func (d *daemon) signal(s syscall.Signal) {
 	require.NoError(d.t, d.cmd.Process.Signal(s))
 }
 
-// kill ends the process at once, if it has not ended.
+// kill kills the process, if it has not ended.
 func (d *daemon) kill() {
 	if d.cmd.ProcessState == nil {
-		_ = d.cmd.Process.Kill() // fails when it ends right now
+		_ = d.cmd.Process.Kill() // fails if it is just ending
 		_ = d.cmd.Wait()         // it always fails after a kill
 	}
 }
 
-// drain ends the process with SIGTERM and expects it to end well.
+// drain sends SIGTERM to the process and expects exit code 0.
 func (d *daemon) drain() {
 	d.t.Helper()
 	d.signal(syscall.SIGTERM)
@@ -74,7 +74,7 @@ func jobLines[L any](t *testing.T, log string) []L {
 	return logLines[L](t, log, `job"`)
 }
 
-// logLines decodes the lines of a log whose message begins so.
+// logLines decodes the lines of a log whose message starts with message.
 func logLines[L any](t *testing.T, log, message string) (lines []L) {
 	t.Helper()
 	text, err := os.ReadFile(log)
@@ -92,8 +92,8 @@ func logLines[L any](t *testing.T, log, message string) (lines []L) {
 	return lines
 }
 
-// tail is what a log says besides its JSON lines, such as a data race, and its
-// end, for a person to read.
+// tail returns the lines of a log that are not JSON, such as a data race, and its last lines,
+// for a person to read.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func tail(path string) string {
 	return odd.String() + string(text[max(0, len(text)-2000):])
 }
 
-// tool is the path of a program that make builds into bin.
+// tool returns the path of a program that make builds into bin.
 func tool(t *testing.T, name, variable, build string) string {
 	t.Helper()
 	path, err := filepath.Abs(cmp.Or(os.Getenv(variable), filepath.Join("..", "..", "bin", name)))

@@ -18,10 +18,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// shippedEnvoy is the configuration that the repository offers.
+// shippedEnvoy is the configuration in the repository.
 const shippedEnvoy = "../../deploy/envoy/envoy.yaml"
 
-// proxyMode is how Envoy shows bodies.
+// proxyMode is the mode in which Envoy sends bodies to pilotfish.
 type proxyMode string
 
 const (
@@ -29,19 +29,18 @@ const (
 	duplexMode   proxyMode = "FULL_DUPLEX_STREAMED"
 )
 
-// mesh is a cluster whose jobs go through Envoy, which asks the sidecar.
+// mesh is a cluster whose jobs go through Envoy, which consults the sidecar.
 type mesh struct {
 	*cluster
 	upstreams []string
-	asks      string // where the sidecar serves Envoy
-	routes    string // Envoy's configuration, a file
-	jobs      string // where Envoy takes jobs
-	admin     string // Envoy's
+	asks      string // the sidecar's address for Envoy
+	routes    string // Envoy's configuration file
+	jobs      string // Envoy's address for jobs
+	admin     string // Envoy's admin address
 	envoy     *daemon
 }
 
-// newMesh starts four servers, the sidecar and Envoy. change edits Envoy's
-// configuration.
+// newMesh starts four servers, the sidecar and Envoy. change modifies Envoy's configuration.
 func newMesh(t *testing.T, mode proxyMode, change func(string) string, flags ...string) *mesh {
 	t.Helper()
 	c := newCluster(t, newFeeds(t, 4), flags...)
@@ -52,7 +51,7 @@ func newMesh(t *testing.T, mode proxyMode, change func(string) string, flags ...
 	return newMeshOver(c, upstreams, mode, freeAddresses(t, 1)[0], change)
 }
 
-// newMeshOver starts the sidecar, which Envoy asks at asks, and Envoy before four
+// newMeshOver starts the sidecar, which listens for Envoy at asks, and Envoy with four
 // upstreams.
 func newMeshOver(c *cluster, upstreams []string, mode proxyMode, asks string, change func(string) string) *mesh {
 	t := c.t
@@ -71,7 +70,7 @@ func (m *mesh) sidecarConfig() string {
 	return "mesh: {listen: " + m.asks + "}\ndiscovery: {static: [" + strings.Join(m.upstreams, ", ") + "]}\n"
 }
 
-// shipped is the configuration of the repository with the test's ports.
+// shipped returns the repository's configuration with the test's ports.
 func (m *mesh) shipped(mode proxyMode) string {
 	text, err := os.ReadFile(shippedEnvoy)
 	require.NoError(m.t, err)
@@ -100,7 +99,7 @@ func (m *mesh) shipped(mode proxyMode) string {
 
 func asShipped(config string) string { return config }
 
-// proxy starts Envoy and waits until it takes jobs.
+// proxy starts Envoy and waits until it accepts jobs.
 func (m *mesh) proxy() {
 	m.t.Helper()
 	m.envoy = spawn(m.t, filepath.Join(m.dir, "envoy.log"), envoyProgram(m.t), "--config-path", m.routes,
@@ -113,7 +112,7 @@ func (m *mesh) proxy() {
 	require.Eventually(m.t, func() bool { return accepts(m.jobs) }, 2*patience, 10*tick, "Envoy does not take jobs")
 }
 
-// end ends all processes, and expects them to end well.
+// end ends all processes, and expects exit code 0.
 func (m *mesh) end() {
 	m.t.Helper()
 	m.envoy.drain()
@@ -123,7 +122,7 @@ func (m *mesh) end() {
 	}
 }
 
-// statistics are Envoy's own figures whose names match.
+// statistics returns Envoy's own statistics with matching names.
 func (m *mesh) statistics(names string) string {
 	res, err := http.Get("http://" + m.admin + "/stats?filter=" + url.QueryEscape(names))
 	if err != nil {
@@ -142,8 +141,8 @@ func envoyProgram(t *testing.T) string {
 	return tool(t, "envoy/bin/envoy", "PILOTFISH_ENVOY", "make bin/envoy/installed")
 }
 
-// TestMeshShippedConfiguration: Envoy takes the configurations as they are shipped,
-// and in the other body mode.
+// TestMeshShippedConfiguration: Envoy accepts the shipped configurations, also in the other
+// body mode.
 func TestMeshShippedConfiguration(t *testing.T) {
 	shipped, err := os.ReadFile(shippedEnvoy)
 	require.NoError(t, err)

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// smallProjects are numbered from 1; their answers fit into one segment.
+	// smallProjects are numbered from 1; their responses fit into one TCP segment.
 	smallProjects, smallItems = 400, 20
-	// bigProject and the next ones have more data than sockets hold, so that
-	// an answer goes on for as long as nobody reads it.
+	// bigProject and the next ones have more data than socket buffers hold, so their responses
+	// do not end before they are read.
 	bigProject = 1000
 	bigItems   = 32 << 10
 )
 
-// newFeeds makes a directory of product data, for all small projects and some big ones.
+// newFeeds creates a directory with the data of all small projects and some big ones.
 func newFeeds(t *testing.T, big int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func newFeeds(t *testing.T, big int) string {
 	return dir
 }
 
-// feed is a project's data. Jobs give every item a title.
+// feed returns a project's data. Jobs give every item a title.
 func feed(project int, title string) string {
 	items, filling := smallItems, ""
 	if project >= bigProject {
@@ -53,15 +53,15 @@ func feed(project int, title string) string {
 	return text.String()
 }
 
-// job is one job's text. What it asks for is like no other's answer, as the
-// session is its own: no server has it ready, and no mistake goes unseen.
+// job returns the text of a job. Its result depends on its session, so no server has the result
+// cached, and a response to another job is detected.
 func job(session string, project int, priority, more string) string {
 	return fmt.Sprintf(`{"session_id": %q, "project_id": %d, "priority": %q%s, "operators": [
 		{"name": "Entitle", "actions": [{"field": "title", "action": "set", "value": %q}]}]}`,
 		session, project, priority, more, session)
 }
 
-// rightAnswer is the hash of the only right answer to a job.
+// rightAnswer returns the hash of the only correct response to a job.
 func rightAnswer(session string, project int) [sha256.Size]byte {
 	return sha256.Sum256([]byte(feed(project, session)))
 }

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// ledger holds every job against what was said of it: by its submitter, in the
-// sidecar's log, and in the logs of the servers.
+// ledger compares the reports about every job: by its submitter, in the sidecar's log, and in
+// the servers' logs.
 type ledger struct {
 	mu      sync.Mutex
 	answers map[string]answer // by session
-	twice   []string          // sessions that were entered again
+	twice   []string          // sessions with more than one response
 
 	passed map[string][]passedJob // by session, from the sidecar's log
 	worked map[string][]workedJob // by session, from the servers' logs
 }
 
-// answer is what a submitter got.
+// answer is the response that a submitter received.
 type answer struct {
 	sent, ended time.Time
-	status      int    // 0 when not even a head came
-	upstream    string // where it is from, as the sidecar says
+	status      int    // 0 if not even a head was received
+	upstream    string // the upstream, from the sidecar's header
 	right       bool   // the body is the expected one
-	cut         error  // why the body did not come to its end
+	cut         error  // the error that ended the body early
 }
 
 // passedJob is a job's line in the sidecar's log.
@@ -36,7 +36,7 @@ type passedJob struct {
 	Session  string
 	Status   int
 	Answer   string
-	Unframed bool // the sidecar could not see the end of the answer
+	Unframed bool // the sidecar could not detect a truncated response
 	Error    string
 	Attempts []struct{ Upstream, Outcome string }
 }
@@ -52,7 +52,7 @@ func newLedger() *ledger {
 	return &ledger{answers: map[string]answer{}, passed: map[string][]passedJob{}, worked: map[string][]workedJob{}}
 }
 
-// enter takes a submitter's answer.
+// enter records a submitter's response.
 func (l *ledger) enter(session string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,14 +62,14 @@ func (l *ledger) enter(session string, a answer) {
 	l.answers[session] = a
 }
 
-// sessions are those of the jobs so far.
+// sessions returns the sessions of all jobs so far.
 func (l *ledger) sessions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.answers))
 }
 
-// served says whether an upstream has answered a job that was sent after an instant.
+// served reports whether an upstream has responded to a job that was sent after an instant.
 func (l *ledger) served(upstream string, after time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *ledger) readServer(address string, lines []workedJob) {
 	}
 }
 
-// ending says in a word what an answer is.
+// ending names the kind of a response.
 func (a answer) ending() string {
 	switch {
 	case a.status == 0:
@@ -109,7 +109,7 @@ func (a answer) ending() string {
 	return "right"
 }
 
-// count says how many jobs ended so.
+// count returns the number of jobs with this ending.
 func (l *ledger) count(ending string) (n int) {
 	for _, a := range l.answers {
 		if a.ending() == ending {
@@ -119,13 +119,14 @@ func (l *ledger) count(ending string) (n int) {
 	return n
 }
 
-// kill is the end of a server that had no notice.
+// kill is a server's end without notice.
 type kill struct {
 	upstream     string
 	begun, ended time.Time
 }
 
-// cutBesides are the sessions whose answers were cut, though not by that kill.
+// cutBesides returns the sessions whose responses were truncated for a reason other than that
+// kill.
 func (l *ledger) cutBesides(k kill) (sessions []string) {
 	for session, a := range l.answers {
 		underWay := a.upstream == k.upstream && a.sent.Before(k.ended) && a.ended.After(k.begun)
@@ -136,8 +137,7 @@ func (l *ledger) cutBesides(k kill) (sessions []string) {
 	return sessions
 }
 
-// attempts counts attempts by their outcome, "" for all, at one upstream or,
-// with "", at all of them.
+// attempts counts attempts by outcome, at one upstream. "" means any.
 func (l *ledger) attempts(upstream, outcome string) (n int) {
 	for _, jobs := range l.passed {
 		for _, j := range jobs {
@@ -151,7 +151,7 @@ func (l *ledger) attempts(upstream, outcome string) (n int) {
 	return n
 }
 
-// repeated is how many jobs were worked on to their end more than once.
+// repeated returns the number of jobs that were executed to the end more than once.
 func (l *ledger) repeated() (n int) {
 	for _, jobs := range l.worked {
 		if finished(jobs) > 1 {
@@ -170,7 +170,7 @@ func finished(jobs []workedJob) (n int) {
 	return n
 }
 
-// String is the ledger for people.
+// String formats the ledger for people.
 func (l *ledger) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d jobs:", len(l.answers))

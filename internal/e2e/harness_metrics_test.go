@@ -32,8 +32,8 @@ func (s *sidecar) scrape() (samples, error) {
 	return samples(all), err
 }
 
-// sum adds up the gauges and counters of a name whose labels include these
-// pairs of name and value.
+// sum adds the gauges and counters of a name whose labels include these pairs of name and
+// value.
 func (s samples) sum(name string, pairs ...string) float64 {
 	total := 0.0
 	for _, m := range s {
@@ -48,7 +48,7 @@ func (s samples) sum(name string, pairs ...string) float64 {
 	return total
 }
 
-// count is how many samples of a name there are.
+// count returns the number of samples of a name.
 func (s samples) count(name string) (n int) {
 	for _, m := range s {
 		if m.Metric[model.MetricNameLabel] == model.LabelValue(name) {
@@ -58,7 +58,7 @@ func (s samples) count(name string) (n int) {
 	return n
 }
 
-// metric is sum of a scrape of now; NaN, which equals nothing, if there is none.
+// metric is sum of a new scrape, or NaN, which equals nothing, if the scrape fails.
 func (s *sidecar) metric(name string, pairs ...string) float64 {
 	scraped, err := s.scrape()
 	if err != nil || scraped.count(name) == 0 {

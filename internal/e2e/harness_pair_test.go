@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pair is two sidecars before the same servers, with submitters each. Reports come
-// every second.
+// pair is two sidecars with the same servers, and submitters for each. Reports are polled every
+// second.
 type pair struct {
 	t        *testing.T
 	servers  []string // their addresses
@@ -23,7 +23,7 @@ type pair struct {
 	ledger   *ledger
 }
 
-// newPair starts servers and sidecars. Submitters post 25 jobs a second through each.
+// newPair starts servers and sidecars. Submitters post 25 jobs a second to each sidecar.
 func newPair(t *testing.T, servers int, flags ...string) *pair {
 	t.Helper()
 	first := newCluster(t, newFeeds(t, 0), flags...)
@@ -52,7 +52,7 @@ func (p *pair) more(jobs int64) {
 	}
 }
 
-// numbers are those of the last jobs that were posted.
+// numbers returns the numbers of the last posted jobs.
 func (p *pair) numbers() (last [2]int64) {
 	for i, s := range p.submit {
 		last[i] = s.number.Load()
@@ -60,7 +60,7 @@ func (p *pair) numbers() (last [2]int64) {
 	return last
 }
 
-// end ends all processes, and holds every job against what was said of it.
+// end ends all processes, and checks every job in the ledger.
 func (p *pair) end() {
 	p.t.Helper()
 	p.more(20)
@@ -80,8 +80,8 @@ func (p *pair) end() {
 	assert.Empty(p.t, p.ledger.audit())
 }
 
-// wentTo counts the jobs of a range of numbers that had an attempt at an upstream, and
-// says when the last of them was sent.
+// wentTo counts the jobs of a range of numbers that had an attempt at an upstream, and returns
+// the time of the last attempt.
 func (l *ledger) wentTo(upstream string, after, until int64) (n int, last time.Time) {
 	for number := after + 1; number <= until; number++ {
 		session := fmt.Sprintf("job-%d", number)
@@ -100,12 +100,12 @@ func (l *ledger) wentTo(upstream string, after, until int64) (n int, last time.T
 	return n, last
 }
 
-// ledgerOf prints what became of all jobs.
+// ledgerOf prints the results of all jobs.
 func (p *pair) ledgerOf(what string, more ...string) {
 	fmt.Printf("== ledger: %s\n%v%s\n", what, p.ledger, strings.Join(more, ""))
 }
 
-// wait waits for the end of a server's process, which must end well.
+// wait waits for the end of a server's process, with exit code 0.
 func (p *pair) wait(address string) {
 	p.t.Helper()
 	require.NoError(p.t, p.sidecars[0].servers[address].cmd.Wait(), tail(p.sidecars[0].serverLog(address)))

@@ -16,27 +16,27 @@ import (
 	"time"
 )
 
-// pieces is how many an answer comes in that is streamed.
+// pieces is the number of pieces of a streamed response.
 const pieces = 5
 
-// probe is what upstreams know of the request with one Probe-Id.
+// probe is the upstreams' record of the request with one Probe-Id.
 type probe struct {
 	mu   sync.Mutex
 	seen *seen // nil until it arrives
 
-	release   chan struct{} // lets the next piece of the answer go
-	cancelled chan struct{} // closed when the sidecar gave it up
+	release   chan struct{} // permits the next piece of the response
+	cancelled chan struct{} // closed when the sidecar aborted the request
 }
 
-// seen is a request as it came to an upstream.
+// seen is a request as the upstream received it.
 type seen struct {
 	Bytes          int      `json:"bytes"`
 	SHA256         string   `json:"sha256"`
 	AcceptEncoding []string `json:"accept_encoding"`
 }
 
-// probes are upstreams whose responses a submitter controls and inspects by
-// a control port beside the sidecar.
+// probes are upstreams whose responses a submitter controls and inspects through a separate
+// control port.
 type probes struct {
 	sidecar func() *sidecar
 	mu      sync.Mutex
@@ -52,10 +52,10 @@ func (ps *probes) of(id string) *probe {
 	return ps.byID[id]
 }
 
-// arrive notes a request, once its body has been read.
+// arrive records a request after its body has been read.
 func (ps *probes) arrive(r *http.Request) (*probe, []byte) {
 	p := ps.of(r.Header.Get("Probe-Id"))
-	body, _ := io.ReadAll(r.Body) // one that breaks off has another sum
+	body, _ := io.ReadAll(r.Body) // a truncated body has another hash
 	sum := sha256.Sum256(body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (ps *probes) arrive(r *http.Request) (*probe, []byte) {
 	return p, body
 }
 
-// echo answers with the body, compressed for those who ask for it.
+// echo responds with the body, compressed if the request accepts it.
 func (ps *probes) echo(w http.ResponseWriter, r *http.Request) {
 	_, body := ps.arrive(r)
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -76,7 +76,7 @@ func (ps *probes) echo(w http.ResponseWriter, r *http.Request) {
 	_ = z.Close()
 }
 
-// stream sends each piece of its answer when the one before has been read.
+// stream sends each piece of its response after the one before has been read.
 func (ps *probes) stream(w http.ResponseWriter, r *http.Request) {
 	p, _ := ps.arrive(r)
 	for n := range pieces {
@@ -91,7 +91,7 @@ func (ps *probes) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler is the upstreams' part, before that of next.
+// handler serves the upstreams, before next.
 func (ps *probes) handler(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /probe/echo", ps.echo)
@@ -100,8 +100,8 @@ func (ps *probes) handler(next http.Handler) http.Handler {
 	return mux
 }
 
-// control is the submitters' part. What it is asked to wait for is 204 when it
-// has come, and 504 when it does not.
+// control serves the submitters. A wait returns 204 when the event has occurred, and 504 if it
+// does not.
 func (ps *probes) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/seen/{id}", func(w http.ResponseWriter, r *http.Request) {

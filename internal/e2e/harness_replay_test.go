@@ -19,19 +19,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A scrape every half second is replayed as one every 30 s: alerts look at minutes.
+// A scrape every half second is replayed as one every 30 s, because alerts look at minutes.
 const (
 	scraped, replayed = 500 * time.Millisecond, 30 * time.Second
 	stretch           = float64(replayed / scraped)
 )
 
-// replay is what a Prometheus server scrapes of a sidecar, with time stretched.
+// replay is the series that a Prometheus server scrapes from a sidecar, with time stretched.
 type replay struct {
 	c     *cluster
 	rules string // of the alerts
 	asked *regexp.Regexp
 	steps int
-	lines map[string][]string // values by series; _ is none
+	lines map[string][]string // values by series; _ is a missing value
 }
 
 func newReplay(t *testing.T, c *cluster) *replay {
@@ -46,7 +46,7 @@ func newReplay(t *testing.T, c *cluster) *replay {
 	return &replay{c: c, rules: rules, asked: asked, lines: map[string][]string{}}
 }
 
-// scrape takes one scrape, which fails while the sidecar does not run.
+// scrape does one scrape, which fails while the sidecar does not run.
 func (r *replay) scrape() (up bool) {
 	now, err := r.c.sidecar.scrape()
 	set := func(m model.Metric, value string) {
@@ -63,7 +63,7 @@ func (r *replay) scrape() (up bool) {
 		if !r.asked.MatchString(name) {
 			continue
 		}
-		if strings.HasSuffix(name, "_age_seconds") { // a time is stretched like all others
+		if strings.HasSuffix(name, "_age_seconds") { // a duration is stretched, too
 			s.Value *= model.SampleValue(stretch)
 		}
 		set(s.Metric, s.Value.String())
@@ -92,8 +92,8 @@ func (r *replay) until(is func(float64) bool, name string, labels ...string) {
 	}
 }
 
-// calm scrapes until a scrape says that nothing is wrong. It is the last one: its figures are
-// those of the hours that follow.
+// calm scrapes until no metric shows trouble. The values of that scrape are used for the
+// following hours.
 func (r *replay) calm() {
 	r.c.t.Helper()
 	raised := map[string]float64{
@@ -116,8 +116,8 @@ func (r *replay) calm() {
 	}
 }
 
-// judge has promtool replay the scrapes, and two hours in which nothing happens. The alerts fire
-// between the two steps, and at the end none does.
+// judge lets promtool replay the scrapes and two further hours without events. The alerts must
+// fire between the two steps, and none at the end.
 func (r *replay) judge(from, to int, alerts ...string) {
 	r.c.t.Helper()
 	type query map[string]any

@@ -25,11 +25,11 @@ type sidecar struct {
 	admin string
 
 	ended chan struct{} // closed when the process has ended
-	code  int           // of its exit, then
+	code  int           // exit code, after that
 
 	mu    sync.Mutex
-	log   []line       // all but those of jobs
-	onJob func([]byte) // gets those
+	log   []line       // lines of the log, except those of jobs
+	onJob func([]byte) // receives the lines of jobs
 }
 
 // line is a line of the sidecar's log.
@@ -41,14 +41,14 @@ func start(t *testing.T, args ...string) *sidecar {
 	return launch(t, exec.Command(program, append([]string{"serve"}, args...)...))
 }
 
-// activate runs pilotfish serve with the sockets that systemd would give it.
+// activate runs pilotfish serve with sockets as systemd passes them.
 func activate(t *testing.T, sockets []*os.File, names string, args ...string) *sidecar {
 	t.Helper()
 	return launch(t, activated(sockets, names, args...))
 }
 
 func activated(sockets []*os.File, names string, args ...string) *exec.Cmd {
-	// The protocol wants the process's own number, which its parent knows too late.
+	// The protocol requires the process's own PID, which its parent knows too late.
 	cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" serve "$@"`, program}, args...)...)
 	cmd.ExtraFiles = sockets
 	cmd.Env = append(os.Environ(), "LISTEN_FDS="+strconv.Itoa(len(sockets)), "LISTEN_FDNAMES="+names)
@@ -60,7 +60,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *sidecar {
 	return launchWith(t, cmd, func([]byte) {})
 }
 
-// launchWith also hands over the lines that the sidecar logs for jobs.
+// launchWith also passes the log lines of jobs to onJob.
 func launchWith(t *testing.T, cmd *exec.Cmd, onJob func([]byte)) *sidecar {
 	t.Helper()
 	s := &sidecar{t: t, cmd: cmd, onJob: onJob, ended: make(chan struct{})}
@@ -74,7 +74,7 @@ func launchWith(t *testing.T, cmd *exec.Cmd, onJob func([]byte)) *sidecar {
 	return s
 }
 
-// follow reads the log to its end, and then the process's exit.
+// follow reads the log to its end, and then the exit code.
 func (s *sidecar) follow(stderr io.Reader) {
 	defer close(s.ended)
 	scanner := bufio.NewScanner(stderr)
@@ -92,7 +92,7 @@ func (s *sidecar) follow(stderr io.Reader) {
 		s.log = append(s.log, l)
 		s.mu.Unlock()
 	}
-	_ = s.cmd.Wait() // the exit code has the result
+	_ = s.cmd.Wait() // the exit code is the result
 	s.code = s.cmd.ProcessState.ExitCode()
 }
 
@@ -142,16 +142,16 @@ func (s *sidecar) exit() int {
 	return s.code
 }
 
-// stop asks the sidecar to end and expects it to end well.
+// stop sends SIGTERM to the sidecar and expects exit code 0.
 func (s *sidecar) stop() {
 	s.t.Helper()
 	s.signal(syscall.SIGTERM)
 	require.Equal(s.t, 0, s.exit())
 }
 
-// kill ends the process whatever it does, and shows its log if it was of no use.
+// kill kills the process, and prints its log if the test has failed.
 func (s *sidecar) kill() {
-	_ = s.cmd.Process.Kill() // fails if it has ended
+	_ = s.cmd.Process.Kill() // fails if the process has ended
 	<-s.ended
 	if s.t.Failed() {
 		for _, l := range s.logged("") {
@@ -160,7 +160,7 @@ func (s *sidecar) kill() {
 	}
 }
 
-// ready is the status and the text of the sidecar's readiness.
+// ready returns the status and the text of the readiness check.
 func (s *sidecar) ready() (int, string) {
 	s.t.Helper()
 	res, err := http.Get("http://" + s.admin + "/readyz")

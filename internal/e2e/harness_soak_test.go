@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// soakBook holds every job of a soak: how it ended, and what came of it to upstreams.
+// soakBook records every job of a soak: its end, and its attempts at upstreams.
 type soakBook struct {
 	mu   sync.Mutex
 	jobs []*soakJob
 }
 
-// soakJob is one job. Its answer names it and the visit that gave it.
+// soakJob is one job. Its response names the job and the attempt.
 type soakJob struct {
-	number, size int           // size is of the answer
-	leaves       time.Duration // the submitter leaves after this time; 0 stays
+	number, size int           // size is that of the response
+	leaves       time.Duration // the submitter disconnects after this time; 0 means never
 
 	mu     sync.Mutex
 	visits []*soakVisit
 
 	status int
-	own    bool // the answer is pilotfish's
+	own    bool // the response is pilotfish's
 	cut    bool
 	text   string
-	left   bool // before the answer was whole
+	left   bool // before the end of the response
 }
 
 // soakVisit is an attempt as its upstream sees it.
@@ -42,7 +42,7 @@ type soakVisit struct{ read, damaged, wrote, whole bool }
 
 const soakHeader = "Soak-Job"
 
-// submit opens the book for the next job.
+// submit adds the next job.
 func (b *soakBook) submit(rng *rand.Rand) *soakJob {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,7 @@ func (b *soakBook) submit(rng *rand.Rand) *soakJob {
 	return j
 }
 
-// body is the job as it is posted: mostly small, sometimes 256 KiB.
+// body returns the job's body: mostly small, sometimes 256 KiB.
 func (j *soakJob) body() string {
 	size := 1 << 10
 	if j.number%20 == 0 {
@@ -63,13 +63,13 @@ func (j *soakJob) body() string {
 	return fmt.Sprintf(`{"project_id": %d, "priority": "low", "timeouts": {"queue_seconds": 5}, "pad": %q}`, j.number%50, strings.Repeat("x", size))
 }
 
-// answer is what a visit's answer says.
+// answer returns the response of an attempt.
 func (j *soakJob) answer(visit int) string {
 	text := fmt.Sprintf("answer to %d by %d\n", j.number, visit)
 	return strings.Repeat(text, j.size/len(text)+1)
 }
 
-// post posts the job, and notes how it ended.
+// post posts the job, and records its end.
 func (j *soakJob) post(client *http.Client, url string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -95,7 +95,7 @@ func (j *soakJob) post(client *http.Client, url string) {
 	j.left = ctx.Err() != nil
 }
 
-// ServeHTTP is an upstream's work.
+// ServeHTTP is the upstream.
 func (b *soakBook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number, sum, _ := strings.Cut(r.Header.Get(soakHeader), " ")
 	n, _ := strconv.Atoi(number)
@@ -130,7 +130,7 @@ func (j *soakJob) note(f func()) {
 	f()
 }
 
-// check says which rule the job breaks; "" is none.
+// check returns the rule that the job breaks, or "".
 func (j *soakJob) check() string {
 	executions := 0
 	for _, v := range j.visits {
@@ -141,7 +141,7 @@ func (j *soakJob) check() string {
 			executions++
 		}
 	}
-	if executions > 2 { // the one retry of a job that may have been begun is the second
+	if executions > 2 { // a job that may have started is retried once at most
 		return "executed more than twice"
 	}
 	switch {
@@ -163,8 +163,8 @@ func (j *soakJob) check() string {
 	return ""
 }
 
-// audit holds each job against the rules. It counts those without an answer of an upstream, and those answered
-// after a failed attempt.
+// audit checks the rules for each job. It counts the jobs without a response of an upstream, and those with a
+// response after a failed attempt.
 func (b *soakBook) audit(t *testing.T) (lost, rescued int) {
 	for _, j := range b.jobs {
 		if fault := j.check(); fault != "" {

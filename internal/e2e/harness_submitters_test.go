@@ -19,18 +19,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// submitters post jobs through a sidecar and enter every answer in a ledger.
+// submitters post jobs to a sidecar and enter every response in a ledger.
 type submitters struct {
 	url    string
 	ledger *ledger
-	steady bool // small jobs are of the same projects all the time
+	steady bool // small jobs always use the same projects
 
 	clients []*http.Transport
-	number  atomic.Int64 // of jobs posted
+	number  atomic.Int64 // of posted jobs
 	ended   atomic.Int64 // of them
 }
 
-// newSubmitters is n submitters, each with connections of its own.
+// newSubmitters returns n submitters with separate connections.
 func newSubmitters(t *testing.T, address string, l *ledger, n int) *submitters {
 	s := &submitters{url: "http://" + address + "/v1/jobs", ledger: l}
 	for range n {
@@ -41,8 +41,8 @@ func newSubmitters(t *testing.T, address string, l *ledger, n int) *submitters {
 	return s
 }
 
-// pace posts a job every so often, whatever becomes of those before. The
-// returned function stops that and waits for the last answer.
+// pace posts jobs at an interval, without waiting for responses. The returned function stops
+// that and waits for the last response.
 func (s *submitters) pace(every time.Duration) (stop func()) {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -70,16 +70,15 @@ func (s *submitters) more(t *testing.T, jobs int64) {
 	advances(t, s.ended.Load, s.ended.Load()+jobs, "jobs do not end anymore")
 }
 
-// small posts a job of a small project. Every fourth has timeouts of its own, of more time
-// than a pause of its server takes: a server that goes on says of a job that was too late
-// that it failed.
+// small posts a job of a small project. Every fourth job has timeouts longer than the pause of
+// its server: otherwise a server that continues would report the job as failed.
 func (s *submitters) small() {
 	n := s.number.Add(1)
 	more := ""
 	if n%4 == 0 {
 		more = `, "timeouts": {"queue_seconds": 100, "evaluate_seconds": 100, "stream_seconds": 100}`
 	}
-	// Of 40 projects at a time, and a new one after every 20 jobs.
+	// 40 projects at a time, and a new one after every 20 jobs.
 	project := int(n/20+n*7%40)%smallProjects + 1
 	if s.steady {
 		project = int(n*7%40) + 1
@@ -88,7 +87,7 @@ func (s *submitters) small() {
 	s.finish(session, response, project, a)
 }
 
-// post posts a job and returns the head of its answer, if there is one.
+// post posts a job and returns the head of its response, if there is one.
 func (s *submitters) post(by http.RoundTripper, n int64, project int, more string) (session string, response *http.Response, a answer) {
 	session = fmt.Sprintf("job-%d", n)
 	body := job(session, project, [...]string{"low", "high"}[n%2], more)
@@ -96,7 +95,7 @@ func (s *submitters) post(by http.RoundTripper, n int64, project int, more strin
 	if err != nil {
 		panic(err)
 	}
-	r.GetBody = nil // it is posted once, and never again by the transport on its own
+	r.GetBody = nil // so that the transport never retries it
 	r.Header.Set("Accept", "text/csv")
 	a = answer{sent: time.Now()}
 	response, a.cut = by.RoundTrip(r)
@@ -106,7 +105,7 @@ func (s *submitters) post(by http.RoundTripper, n int64, project int, more strin
 	return session, response, a
 }
 
-// finish reads an answer to its end and enters it.
+// finish reads a response to its end and enters it.
 func (s *submitters) finish(session string, response *http.Response, project int, a answer) answer {
 	if response != nil {
 		hash := sha256.New()
@@ -120,17 +119,17 @@ func (s *submitters) finish(session string, response *http.Response, project int
 	return a
 }
 
-// stream is a long answer that has begun and is not read.
+// stream is a long response that has begun and is not read.
 type stream struct {
 	session  string
 	upstream string
-	// rest reads it to its end.
+	// rest reads the response to its end.
 	rest func() answer
-	// leave goes away without it.
+	// leave disconnects.
 	leave func()
 }
 
-// begin posts a job with an answer that goes on until it is read.
+// begin posts a job whose response does not end before it is read.
 func (s *submitters) begin(t *testing.T, project int) stream {
 	t.Helper()
 	slow := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// toxiproxy is a process that stands before servers and spoils what passes.
+// toxiproxy is a proxy for servers that injects network faults.
 type toxiproxy struct {
 	t    *testing.T
 	http string // its address
@@ -34,7 +34,8 @@ func newToxiproxy(t *testing.T) *toxiproxy {
 	return p
 }
 
-// before puts a clean proxy before a server and returns its address. Its name is the same.
+// before creates a proxy without faults for a server, and returns its address, which is also
+// its name.
 func (p *toxiproxy) before(server string) string {
 	p.t.Helper()
 	front := freeAddresses(p.t, 1)[0]
@@ -42,7 +43,7 @@ func (p *toxiproxy) before(server string) string {
 	return front
 }
 
-// spoil makes a proxy toxic.
+// spoil adds a fault to a proxy.
 func (p *toxiproxy) spoil(front, toxic string) {
 	p.t.Helper()
 	p.post("/proxies/"+front+"/toxics", toxic)

@@ -23,9 +23,9 @@ var (
 	numbers  = regexp.MustCompile(`\d+`)
 )
 
-// tutorial runs the commands of docs/tutorials/NAME.md in order, with programs from the folders of path, and returns what each
-// block prints. Each line of a block's expected output must be there, numbers aside. The loopback address is another one than in
-// the text, so that its ports are free.
+// tutorial runs the commands of docs/tutorials/NAME.md in order, with programs from the folders of path, and returns the
+// output of each block. Each line of a block's expected output must occur, with any numbers. The loopback address differs
+// from the text's, so that its ports are free.
 func tutorial(t *testing.T, name string, path ...string) (outputs []string) {
 	t.Helper()
 	const here = "127.0.0.1"
@@ -56,7 +56,7 @@ func tutorial(t *testing.T, name string, path ...string) (outputs []string) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+strings.Join(append(path, filepath.Dir(program), os.Getenv("PATH")), ":"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with the servers that it starts
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // together with the servers that it starts
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logsTo starts a sidecar before an upstream whose standard error is a file.
+// logsTo starts a sidecar with one upstream, and with a file as standard error.
 func logsTo(t *testing.T, stderr *os.File) *sidecar {
 	t.Helper()
 	jobs, admin := hold(t), hold(t)
@@ -21,12 +21,12 @@ func logsTo(t *testing.T, stderr *os.File) *sidecar {
 	cmd.Stderr = stderr
 	s := &sidecar{t: t, cmd: cmd, ended: make(chan struct{}), jobs: addressOf(t, jobs), admin: addressOf(t, admin)}
 	require.NoError(t, cmd.Start())
-	go s.follow(strings.NewReader("")) // its log is elsewhere
+	go s.follow(strings.NewReader("")) // its log is written elsewhere
 	t.Cleanup(s.kill)
 	return s
 }
 
-// addressOf is where a socket listens.
+// addressOf returns the address of a socket.
 func addressOf(t *testing.T, socket *os.File) string {
 	t.Helper()
 	l, err := net.FileListener(socket)
@@ -58,10 +58,10 @@ func (s *sidecar) submit(jobs int) {
 	all.Wait()
 }
 
-// manyLines is more jobs than a pipe and the sidecar have room for lines.
+// manyLines is more than the lines that fit into a pipe and the sidecar's buffer.
 const manyLines = 4000
 
-// Lines that cannot be written are lost. Jobs are answered, and SIGTERM ends the process.
+// Lines that cannot be written are dropped. Jobs are served, and SIGTERM ends the process.
 func TestUnwritableLog(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) *os.File{

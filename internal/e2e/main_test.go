@@ -1,16 +1,16 @@
-// Package e2e tests the programs that are shipped: pilotfish as a process of its
-// own, with real sockets to submitters and upstreams. Build tags choose what runs:
+// Package e2e tests the programs as they are shipped: pilotfish as a separate
+// process, with real sockets to submitters and upstreams. Build tags select the tests:
 //
 //	none     one sidecar: signals, restarts, systemd, its metrics;      go test ./internal/e2e
 //	         a trace through three sidecars
-//	clients  curl, Python and node get what they sent, and retry right  make test-clients
-//	cluster  jobs survive while servers die, drain and pause behind     make test-cluster
-//	         real Consul agents and Toxiproxy, or hang, fail and lie;
+//	clients  responses and retries of curl, Python and node             make test-clients
+//	cluster  no job is lost while servers are killed, drained, paused   make test-cluster
+//	         or faulty, with real Consul agents and Toxiproxy;
 //	         a ledger of all jobs
-//	mesh     the same through a real Envoy that asks pilotfish          make test-mesh
-//	soak     two minutes of load and failures leave nothing behind      make soak
+//	mesh     the same through a real Envoy that consults pilotfish      make test-mesh
+//	soak     two minutes of load and failures leak no resources         make soak
 //
-// Files that hold no test, but what tests stand on, are named harness_*.
+// Files that hold no test but helpers are named harness_*.
 package e2e
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is the pilotfish under test.
+// program is the pilotfish to test.
 var program string
 
 // tick is how often a condition is looked at. patience is how long something may take that should happen
@@ -34,11 +34,11 @@ var program string
 const (
 	tick     = 5 * time.Millisecond
 	patience = time.Minute
-	idle     = time.Minute // for which a submitter keeps a connection: pilotfish would close one that was just taken for a job
+	idle     = time.Minute // how long a submitter keeps a connection: pilotfish would close one that was just taken for a job
 )
 
-// advances waits until a count has reached a number. However long that takes in all, the
-// count goes up at least once within patience.
+// advances waits until a count has reached a number. The total time is not limited, but the
+// count must increase at least once within patience.
 func advances(t *testing.T, count func() int64, until int64, stuck string) {
 	t.Helper()
 	for n := count(); n < until; {
@@ -65,8 +65,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// raceDetector says whether the tests run with the race detector, so that the
-// programs do too.
+// raceDetector reports whether the tests run with the race detector; then the programs do, too.
 func raceDetector() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -24,10 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMeshLosesNoJob: 50 jobs a second go through Envoy while servers are killed,
-// drained and come back, and submitters leave. Every job ends in one answer, which
-// is right unless its server was killed before its end, and in one line of the sidecar's
-// log that agrees.
+// TestMeshLosesNoJob: 50 jobs a second are sent through Envoy while servers are killed, drained
+// and restarted, and submitters disconnect. Every job gets one response, which is correct
+// unless its server was killed before the end, and one consistent line in the sidecar's log.
 func TestMeshLosesNoJob(t *testing.T) {
 	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -77,15 +76,15 @@ func TestMeshLosesNoJob(t *testing.T) {
 	}
 }
 
-// TestMeshLosesNoLoadedUpstream: a server is killed that has more jobs than the others
-// could take over if Envoy's retry budget were a fifth of all. All go on elsewhere.
+// TestMeshLosesNoLoadedUpstream: the killed server has more jobs than the others could get if
+// Envoy's retry budget were a fifth of all jobs. All are retried elsewhere.
 func TestMeshLosesNoLoadedUpstream(t *testing.T) {
 	m := newMesh(t, bufferedMode, asShipped, "--cores=4", "--cost=fetch=1ms,output=1s")
 	l := newLedger()
 	s := newSubmitters(t, m.jobs, l, 1)
 	var all sync.WaitGroup
 	loaded, jobs := "", 0.0
-	for sent := int64(0); jobs < 65; { // no more than are needed, or they would wait for longer than they may
+	for sent := int64(0); jobs < 65; { // not more than needed, or they would reach their timeouts
 		for ; sent-s.ended.Load() < 4*80; sent++ {
 			all.Go(s.small)
 		}
@@ -110,9 +109,9 @@ func TestMeshLosesNoLoadedUpstream(t *testing.T) {
 	assert.Empty(t, l.cutBesides(kill))
 }
 
-// frugal lets Envoy hold less than a big answer, so that its server has not sent all of it
-// while nobody reads it. A buffered body must find room, and in pieces 16 MiB are on
-// their way to pilotfish and back.
+// frugal limits Envoy's buffers to less than a big response, so that its server cannot send all
+// of it before it is read. A buffered body must fit, and with pieces 16 MiB are in transit to
+// pilotfish and back.
 func frugal(mode proxyMode) func(string) string {
 	limit := map[proxyMode]int{bufferedMode: 10 << 20, duplexMode: 1 << 20}[mode]
 	return func(config string) string {
@@ -145,7 +144,7 @@ func TestMeshWithoutPilotfish(t *testing.T) {
 			stop := s.pace(20 * time.Millisecond)
 			defer stop()
 			s.more(t, 100)
-			before := m.written(l) // a process that is killed does not write its last lines
+			before := m.written(l) // a killed process does not write its last lines
 			c.end(m.beside)
 			s.more(t, 100)
 			m.restart()
@@ -193,8 +192,8 @@ func (m *mesh) large(s *submitters) {
 	}
 }
 
-// TestMeshBodiesAreUnchanged: a body comes to the upstream as it was sent, byte
-// for byte; in one of the modes over a socket in the file system.
+// TestMeshBodiesAreUnchanged: the upstream receives the body byte for byte as it was sent; one
+// of the modes uses a Unix socket.
 func TestMeshBodiesAreUnchanged(t *testing.T) {
 	var upstreams []string
 	for range 4 {
@@ -234,8 +233,8 @@ func TestMeshBodiesAreUnchanged(t *testing.T) {
 	}
 }
 
-// TestMeshReadsLoadReports: pilotfish asks through Envoy for load reports, and reads
-// them in the header and in the trailer of responses, from servers without metrics.
+// TestMeshReadsLoadReports: pilotfish requests load reports through Envoy, and reads them in
+// the header and the trailer of responses, from servers without metrics.
 func TestMeshReadsLoadReports(t *testing.T) {
 	const asks, report = "Endpoint-Load-Metrics-Format", "Endpoint-Load-Metrics"
 	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
@@ -276,7 +275,7 @@ func TestMeshReadsLoadReports(t *testing.T) {
 	}
 }
 
-// hears sends a job, and says whether an upstream is known by that load.
+// hears sends a job, and reports whether the sidecar has an upstream with this load.
 func (m *mesh) hears(running, stalled float64) bool {
 	res, err := http.Post("http://"+m.jobs+"/", "application/json", strings.NewReader(`{"project_id":7}`))
 	if err != nil {
@@ -302,7 +301,7 @@ func (m *mesh) hears(running, stalled float64) bool {
 	return false
 }
 
-// withTrailers lets Envoy read the trailers of HTTP/1.1, which it drops otherwise.
+// withTrailers makes Envoy forward the trailers of HTTP/1.1, which it drops otherwise.
 func withTrailers(config string) string {
 	return strings.Replace(config, "  - name: upstreams\n    type: STATIC\n", `  - name: upstreams
     type: STATIC

@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// A prefetch through the sidecar loads the project's data, and the job after it goes there and finds it.
+// A prefetch through the sidecar loads the project's data, and the next job is sent there and finds it.
 func TestPrefetch(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "pilotfish.yaml")
@@ -24,7 +24,7 @@ func TestPrefetch(t *testing.T) {
 	for range 3 {
 		args = append(args, "--upstream", fakeupstream.New(t, fakeupstream.Options{Cost: "fetch=100ms"}).Address())
 	}
-	var marked []bool // each job's line, by whether it says prefetch
+	var marked []bool // each job's line: whether it has the field prefetch
 	s := launchWith(t, exec.Command(program, append([]string{"serve"}, args...)...), func(line []byte) {
 		marked = append(marked, bytes.Contains(line, []byte(`"prefetch":true`)))
 	})

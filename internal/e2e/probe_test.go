@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lagging is an upstream of 16 cores whose jobs take 2 s. Its metrics page is from before the jobs came that it has now. Jobs of
-// project 8 run until the test ends, all others end at once. It names itself in responses.
+// lagging is an upstream of 16 cores whose jobs take 2 s. Its metrics are from before its current jobs arrived. Jobs of
+// project 8 run until the test ends, all others end at once. Responses contain its name.
 type lagging struct {
 	name, listing string
 	began         time.Time
@@ -30,7 +30,7 @@ type lagging struct {
 func (u *lagging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/metrics":
-		done := time.Since(u.began).Seconds() * 4 / 2 // four cores work
+		done := time.Since(u.began).Seconds() * 4 / 2 // four cores are working
 		fmt.Fprintf(w, "ruleserver_stalled_joblets 0\nruleserver_jobs_running 4\nruleserver_cores 16\nruleserver_cores_busy 4\nruleserver_jobs_completed_total %f\n", done)
 	case "/v1/cache/projects":
 		_, _ = io.WriteString(w, u.listing)
@@ -45,8 +45,8 @@ func (u *lagging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// One sidecar fills the upstream that has a project's data. Another one, whose reports are older, finds out by a probe, and
-// sends a job to the other upstream. Without probes the job waits.
+// One sidecar fills the upstream that has a project's data. Another sidecar has older reports. A probe shows it the load,
+// and it sends a job to the other upstream. Without probes the job waits.
 func TestASidecarProbesBeforeItSends(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
@@ -59,7 +59,7 @@ func TestASidecarProbesBeforeItSends(t *testing.T) {
 	}
 	full, has := serve("full", `{"projects": [{"id": 7}, {"id": 8}]}`)
 	_, free := serve("free", `{"projects": []}`)
-	t.Cleanup(release) // the servers close after that
+	t.Cleanup(release) // the servers are closed after that
 	config := func(probe string) string {
 		path := filepath.Join(t.TempDir(), "pilotfish.yaml")
 		require.NoError(t, os.WriteFile(path, []byte("reports: {interval: 1s, probe: "+probe+"}\n"), 0o600))
@@ -102,7 +102,7 @@ func TestASidecarProbesBeforeItSends(t *testing.T) {
 				n++
 			}
 		}
-		if len(pick.Ranking) == 0 || pick.Ranking[0].Cache != "cached" { // the first reports are missing
+		if len(pick.Ranking) == 0 || pick.Ranking[0].Cache != "cached" { // the first reports have not arrived
 			return -1
 		}
 		return n

@@ -24,7 +24,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// recipe starts a sidecar with a file of deploy/recipes, with other upstreams in it.
+// recipe starts a sidecar with a file of deploy/recipes and these upstreams.
 func recipe(t *testing.T, name string, upstreams []string) *exampleSidecar {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../deploy/recipes", name))
@@ -36,7 +36,7 @@ func recipe(t *testing.T, name string, upstreams []string) *exampleSidecar {
 	return &exampleSidecar{start(t, "--config", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--explain-headers")}
 }
 
-// pages is what caches fetch from. It counts the requests for each page.
+// pages is the server from which caches fetch. It counts the requests for each page.
 type pages struct {
 	mu   sync.Mutex
 	sent map[string]int
@@ -50,8 +50,8 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "the page "+r.URL.Path)
 }
 
-// Two real Varnish caches store each page of a workspace once. When one is stopped, the other fetches the pages of
-// its workspaces, and no others.
+// Two real Varnish caches store each page of a workspace once. When one is stopped, the other fetches only the
+// pages of that one's workspaces.
 func TestClientsRecipeVarnish(t *testing.T) {
 	backend := &pages{sent: map[string]int{}}
 	web := httptest.NewServer(backend)
@@ -106,8 +106,8 @@ func await(t *testing.T, addresses []string) {
 	}
 }
 
-// Queries of a real engine go where their tables are: each table is loaded once, and a query of several tables goes
-// to the largest.
+// Queries of a real engine are sent where their tables are: each table is loaded once, and a query of several
+// tables is sent where the largest is.
 func TestClientsRecipeQueries(t *testing.T) {
 	tables := t.TempDir()
 	for name, text := range map[string]string{

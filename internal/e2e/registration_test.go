@@ -12,7 +12,7 @@ import (
 )
 
 // TestClusterServersRegisterThemselves: a reference server registers itself with the real Consul and gets the sidecar's
-// jobs. Before its stop Consul's check is critical, and the sidecar sends it no more jobs.
+// jobs. Before it stops, Consul's check is critical, and the sidecar sends it no more jobs.
 func TestClusterServersRegisterThemselves(t *testing.T) {
 	consul := newAgent(t)
 	consul.start(t)

@@ -12,13 +12,13 @@ import (
 
 const restarts = 5
 
-// What holds the port, as systemd does, keeps it open while nobody accepts:
-// submitters wait for the next sidecar instead of being refused.
+// A process that holds the port, such as systemd, keeps it open between two sidecars:
+// submitters wait for the next sidecar and are not refused.
 func TestRestartUnderHeldPorts(t *testing.T) {
 	t.Parallel()
 	jobs, admin := hold(t), hold(t)
 	args := []string{"--upstream", echoing(t, "a"), "--upstream", echoing(t, "b")}
-	// The names and their order are whatever a unit says.
+	// A unit can use any names in any order.
 	s := activate(t, []*os.File{admin, jobs}, "admin:jobs", args...)
 	c := newCrowd(s.jobs)
 	c.more(t, 50)
@@ -43,8 +43,8 @@ func hold(t *testing.T) *os.File {
 	return f
 }
 
-// Without anything to hold the port, the next sidecar opens it before the
-// last one is asked to go.
+// If no other process holds the port, the next sidecar opens it before the last one gets
+// SIGTERM.
 func TestRestartBySharedPorts(t *testing.T) {
 	t.Parallel()
 	args := []string{"--reuse-port", "--upstream", echoing(t, "a"), "--upstream", echoing(t, "b")}
@@ -74,7 +74,8 @@ func TestPortsAreNotSharedByMistake(t *testing.T) {
 	assert.Contains(t, string(out), "--listen")
 }
 
-// Package ports tests the purposes of sockets; here the process must refuse one that is no socket.
+// Package ports tests the purposes of sockets; here the process must refuse a file that is not a
+// socket.
 func TestSocketActivationRefusesAFile(t *testing.T) {
 	t.Parallel()
 	out, err := activated([]*os.File{os.Stdin}, "jobs", "--upstream", "127.0.0.1:1").CombinedOutput()

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClusterSickUpstream: one of four servers falls ill before two sidecars. Each
-// job is accounted for, and once a sidecar knows of the illness, few of its jobs go
-// there, or no more than to another where the illness is a lie.
+// TestClusterSickUpstream: one of four servers of two sidecars develops a fault. Each job is
+// accounted for. Once a sidecar has detected the fault, it sends few jobs there; if the server
+// only claims a fault, not more than to others.
 func TestClusterSickUpstream(t *testing.T) {
 	const suspect, breaker, implausible, silent = "pilotfish_upstream_suspect", "pilotfish_breaker_state", "pilotfish_upstream_implausible", "pilotfish_report_failures_total"
 	for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestClusterSickUpstream(t *testing.T) {
 		mode  string // "" stops the process
 		sign  string // the metric that shows it, from value on
 		value float64
-		share float64 // of the later jobs that may go there
+		share float64 // of the later jobs that may be sent there
 	}{
 		{"hung", "", suspect, 1, 0.02},
 		{"fails fast", "fail", breaker, 2, 0.1},
@@ -35,12 +35,13 @@ func TestClusterSickUpstream(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			// Of three, another that the machine holds up would be a reason to suspect nobody.
+			// With three servers, a second one that is slow because of this machine would
+			// prevent any suspicion.
 			p := newPair(t, 4, "--cost=fetch=10ms,output=10ms", "--faults")
 			sick := p.servers[0]
 			before, illAt := p.numbers(), time.Now()
 			ill(t, p.sidecars[0].servers[sick], sick, c.mode)
-			var known [2]int64 // the number of the last job before
+			var known [2]int64 // the number of the last job before that
 			var knownAt [2]time.Time
 			for i, sidecar := range p.sidecars {
 				require.Eventually(t, func() bool { return sidecar.sidecar.metric(c.sign, "upstream", sick) >= c.value }, patience, tick,
@@ -79,8 +80,8 @@ func TestClusterSickUpstream(t *testing.T) {
 	}
 }
 
-// TestClusterRollingRestart: all servers drain and start anew, one after the other,
-// before two sidecars. No job is lost, and each server gets jobs again.
+// TestClusterRollingRestart: all servers of two sidecars drain and restart, one after another.
+// No job is lost, and each server gets jobs again.
 func TestClusterRollingRestart(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, 3, "--cost=fetch=10ms,output=30ms")
@@ -101,8 +102,8 @@ func TestClusterRollingRestart(t *testing.T) {
 	p.ledgerOf("rolling restart")
 }
 
-// TestClusterFlashCrowd: 300 jobs of one project come at once through each of two
-// sidecars, while others go on. All are answered right, and by more than one server.
+// TestClusterFlashCrowd: 300 jobs of one project arrive at once at each of two sidecars, while
+// other jobs continue. All get correct responses, and from more than one server.
 func TestClusterFlashCrowd(t *testing.T) {
 	t.Parallel()
 	const crowd, project = 300, 7
@@ -129,7 +130,7 @@ func TestClusterFlashCrowd(t *testing.T) {
 	p.ledgerOf("flash crowd", fmt.Sprintf("the crowd, by server: %v\n", served))
 }
 
-// suspicions are why a sidecar suspected an upstream, by its log.
+// suspicions returns the reasons in a sidecar's log for suspecting an upstream.
 func suspicions(t *testing.T, log, upstream string) (causes []string) {
 	t.Helper()
 	for _, l := range logLines[struct{ Upstream, Cause string }](t, log, "the upstream is suspect: ") {
@@ -140,7 +141,7 @@ func suspicions(t *testing.T, log, upstream string) (causes []string) {
 	return causes
 }
 
-// ill makes a server ill: it stops, or it has a fault.
+// ill gives a server a fault, or stops it.
 func ill(t *testing.T, d *daemon, address, mode string) {
 	t.Helper()
 	if mode == "" {
@@ -157,7 +158,7 @@ func ill(t *testing.T, d *daemon, address, mode string) {
 	require.Less(t, response.StatusCode, 300, "%s", text)
 }
 
-// well ends that.
+// well removes the fault.
 func well(t *testing.T, d *daemon, address, mode string) {
 	t.Helper()
 	if mode == "" {

@@ -21,8 +21,8 @@ import (
 
 const firstPart, secondPart = "first,", "second"
 
-// streaming starts a sidecar and a job whose answer has stalled after its first
-// part. goOn sends the second one.
+// streaming starts a sidecar and a job whose response has stalled after its first part. goOn
+// sends the second part.
 func streaming(t *testing.T, args ...string) (s *sidecar, answer io.Reader, goOn func()) {
 	t.Helper()
 	up := fakeupstream.New(t, fakeupstream.Options{})
@@ -69,7 +69,7 @@ func TestSIGTERMDrains(t *testing.T) {
 	assert.Equal(t, 0, s.exit())
 }
 
-// timeout(1) sends two signals at once, which are one request. A later signal ends the process.
+// timeout(1) sends two signals at once, which count as one. A later signal ends the process.
 func TestASecondSIGTERMEndsNow(t *testing.T) {
 	t.Parallel()
 	s, answer, _ := streaming(t)
@@ -120,7 +120,7 @@ func TestSIGHUPReloads(t *testing.T) {
 	s.stop()
 }
 
-// Ctrl-C ends the demo well, in the middle of its jobs and after them.
+// Ctrl-C ends the demo with exit code 0, during its jobs and after them.
 func TestTheDemoEndsWithCtrlC(t *testing.T) {
 	t.Parallel()
 	for _, after := range []string{"1. A job", "2. The same", "Ctrl-C ends it"} {

@@ -26,9 +26,9 @@ const (
 	faultFor   = 1500 * time.Millisecond
 )
 
-// For a minute, or as long as SOAK says, 200 jobs a second go through one sidecar to four
-// upstreams. Every two seconds another of them has a fault. Each job obeys the rules of
-// soakJob.check, few are lost, and afterwards the sidecar holds as much as before.
+// For a minute, or for the duration SOAK, 200 jobs a second are sent through one sidecar to
+// four upstreams. Every two seconds another upstream has a fault. Each job obeys the rules of
+// soakJob.check, few are lost, and afterwards the sidecar holds as many resources as before.
 func TestSoak(t *testing.T) {
 	length := time.Minute
 	if text := os.Getenv("SOAK"); text != "" {
@@ -40,7 +40,7 @@ func TestSoak(t *testing.T) {
 	b := &soakBook{}
 	var upstreams []*fakeupstream.Upstream
 	var addresses []string
-	for n := range 4 { // each at an address of its own: no other connection takes its port while it is closed
+	for n := range 4 { // each at its own address: no other connection gets its port while it is closed
 		u := fakeupstream.New(t, fakeupstream.Options{Handler: b, Listen: fmt.Sprintf("127.0.0.%d:0", 11+n)})
 		upstreams, addresses = append(upstreams, u), append(addresses, u.Address())
 	}
@@ -66,7 +66,7 @@ func TestSoak(t *testing.T) {
 	}
 	jobs.Wait()
 	client.CloseIdleConnections()
-	for _, u := range upstreams { // no job is open: this closes what the sidecar keeps for the next ones
+	for _, u := range upstreams { // no job is open: this closes the idle connections
 		u.Kill()
 	}
 	assert.Eventually(t, func() bool {
@@ -84,7 +84,7 @@ func TestSoak(t *testing.T) {
 	assert.LessOrEqual(t, lost, len(b.jobs)/50, "jobs lost")
 }
 
-// misfortune gives an upstream one of all faults for a while.
+// misfortune gives an upstream one of the faults for a time.
 func misfortune(t *testing.T, u *fakeupstream.Upstream, n int) {
 	const beforeHeaders, amid = fakeupstream.BeforeHeaders, 10
 	faults := []fakeupstream.Fault{
@@ -107,7 +107,7 @@ func misfortune(t *testing.T, u *fakeupstream.Upstream, n int) {
 	})
 }
 
-// rest is what a sidecar without jobs still holds.
+// rest is the resources that a sidecar without jobs holds.
 type rest struct{ goroutines, descriptors, jobs, heap float64 }
 
 func (s *sidecar) held(t *testing.T) rest {

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestClusterToxicNetwork: the way to one of three servers is bad in one of many ways.
-// Every job ends in the right answer, retried where that is allowed; an
-// answer that is cut on the way is passed on as cut.
+// TestClusterToxicNetwork: the network to one of three servers has one of several faults. Every
+// job gets the correct response, after retries where they are allowed; a response that is
+// truncated on the way is forwarded as truncated.
 func TestClusterToxicNetwork(t *testing.T) {
 	for name, c := range map[string]struct {
 		toxic   string // "" is a closed port
@@ -30,7 +30,7 @@ func TestClusterToxicNetwork(t *testing.T) {
 		"late reset":      {toxic("reset_peer", "downstream", `"timeout": 300`), "no_answer", "right"},
 		"timeout":         {toxic("timeout", "downstream", `"timeout": 300`), "no_answer", "right"},
 		"silence":         {toxic("timeout", "downstream", `"timeout": 0`), "timed_out", "right"},
-		"cut in the body": {toxic("limit_data", "downstream", `"bytes": 350`), "truncated", "cut"}, // more than a head, less than an answer
+		"cut in the body": {toxic("limit_data", "downstream", `"bytes": 350`), "truncated", "cut"}, // more than a head, less than a response
 		"cut in the head": {toxic("limit_data", "downstream", `"bytes": 10`), "truncated", "refused"},
 		"refused":         {"", "refused", "right"},
 	} {
@@ -58,7 +58,7 @@ func TestClusterToxicNetwork(t *testing.T) {
 			s.more(t, 80)
 			stop()
 			if c.toxic == "" {
-				cluster.eligible(2, 3) // a report or an attempt was refused, whichever came first
+				cluster.eligible(2, 3) // a report or an attempt was refused, whichever was first
 			}
 			cluster.balance(l)
 			cluster.beside.drain()
@@ -69,7 +69,7 @@ func TestClusterToxicNetwork(t *testing.T) {
 
 			assert.Empty(t, l.audit())
 			there := l.attempts(bad, c.outcome)
-			moved := l.attempts(bad, "moved") // before they timed out, since reports failed, too
+			moved := l.attempts(bad, "moved") // before they timed out, because reports failed, too
 			if c.toxic != "" {
 				assert.NotZero(t, there+moved, "the bad way was taken, and was bad:\n%v", l)
 			}

@@ -14,8 +14,8 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// echoing starts an upstream that answers with the job itself, and its name. It
-// returns its host:port.
+// echoing starts an upstream that responds with the job itself and its name. It returns its
+// host:port.
 func echoing(t *testing.T, name string) string {
 	t.Helper()
 	return fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func TestPlainServersGetTheProjectsTheyHave(t *testing.T) {
 		cached := map[string]bool{}
 		plain := fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPost {
-				http.NotFound(w, r) // no metrics, no listing
+				http.NotFound(w, r) // no metrics and no listing
 				return
 			}
 			job, _ := io.ReadAll(r.Body)

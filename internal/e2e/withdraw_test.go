@@ -22,7 +22,7 @@ import (
 	"example.org/pilotfish/internal/ruleserver/example"
 )
 
-// starts counts how often each job was started, at all upstreams together.
+// starts counts the starts of each job at all upstreams.
 type starts struct {
 	mu sync.Mutex
 	of map[string]int // by session
@@ -36,7 +36,7 @@ func (s *starts) add(r reference.Record) {
 	}
 }
 
-// unreliable is a reference server that sometimes does not get a request to withdraw a job, or does not get its response out.
+// unreliable is a reference server that sometimes loses a request to withdraw a job, or its response.
 type unreliable struct {
 	http.Handler
 	mu   sync.Mutex
@@ -69,8 +69,9 @@ func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.Handler.ServeHTTP(w, r)
 }
 
-// Two sidecars send jobs to random upstreams, and upstreams withdraw waiting jobs for idle ones. Requests and responses are lost or late, an
-// upstream is drained, another refuses jobs because it ends, a breaker opens, and a sidecar shuts down. Each job starts once.
+// Two sidecars send jobs to random upstreams, and upstreams withdraw waiting jobs for idle ones. Requests and responses are
+// lost or late, an upstream is drained, another refuses jobs because it shuts down, a breaker opens, and a sidecar shuts
+// down. Each job starts exactly once.
 func TestWithdrawnJobsRunOnce(t *testing.T) {
 	t.Parallel()
 	const jobs, seed = 600, 1
