@@ -70,6 +70,17 @@ func TestFailuresInReports(t *testing.T) {
 		f.Report(r.At, address, r)
 	}
 	assert.Equal(t, "a job failed, and so did at least half of the jobs of all sidecars there", f.state(start, address).Breaker.Why)
+
+	f = newFixture(t, "random", 1)
+	for i := range 2 {
+		for range 5 * i {
+			f.must(start, Request{}, nil).Answered(start, false, nil)
+		}
+		r := report(start.Add(time.Duration(i+1)), 0, 0)
+		r.Completed, r.Failed = float64(5*i), float64(5*i)
+		f.Report(r.At, address, r)
+	}
+	assert.Equal(t, "5 responses of 500 or more in a row", f.state(start, address).Breaker.Why, "none of them is another sidecar's")
 }
 
 // The breaker of an upstream that leaves and joins again is remembered for the longest open time. After that nothing of an

@@ -58,6 +58,14 @@ func TestListingCountsByItself(t *testing.T) {
 	assert.Equal(t, selection.NotCached, status(now, 6), "it would be listed by now")
 	f.Listing(now, "10.9.9.9:1", projects{}) // unknown: nothing happens
 	assert.Len(t, f.States(now), 1)
+
+	for _, after := range []time.Duration{0, 3 * time.Second} { // a fetch takes 2 s
+		f.must(now.Add(after), Request{Project: 8}, nil)
+	}
+	f.Listing(now.Add(3500*time.Millisecond), address, projects{})
+	assert.Equal(t, selection.AssumedCached, status(now, 8), "two fetch times are not over")
+	f.Listing(now.Add(5*time.Second), address, projects{})
+	assert.Equal(t, selection.NotCached, status(now, 8), "they are over since the first job")
 }
 
 // Without listings that refute them, the oldest assumptions are forgotten.
@@ -65,15 +73,19 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	now, most := start, 1<<17
 	for project := range uint64(2*most + 1) {
+		if project == uint64(2*most-most/4) {
+			answer(f.must(now, Request{Project: uint64(most) + 1}, nil), now)
+		}
 		now = now.Add(time.Millisecond)
-		l := f.must(now, Request{Project: project + 1}, nil)
-		answer(l, now)
+		answer(f.must(now, Request{Project: project + 1}, nil), now)
 	}
+	now = now.Add(time.Millisecond)
 	status := func(project uint64) selection.Cache {
 		return f.cache(f.set[0], project, now)
 	}
 	assert.Equal(t, selection.AssumedCached, status(uint64(2*most+1)))
 	assert.Equal(t, selection.NotCached, status(1))
+	assert.Equal(t, selection.AssumedCached, status(uint64(most)+1), "it had a second job lately")
 	assert.LessOrEqual(t, f.States(now)[0].Assumed, most)
 }
 
