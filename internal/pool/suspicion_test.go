@@ -79,39 +79,15 @@ func TestTwoFailedReportsMakeASuspect(t *testing.T) {
 	assert.Equal(t, map[string]int{sick: 20}, got)
 }
 
-// An upstream that responds to jobs is not suspect, although its reports fail.
-func TestAnswersOutweighFailedReports(t *testing.T) {
-	f, now := newFixture(t, "least-in-flight", 2), start
-	us := upstreams(2)
-	for _, u := range us {
-		f.Report(now, u.Address, report(now, 0, 0))
-	}
-	sick := us[0].Address
-	a := f.must(now, Request{}, []string{us[1].Address})
-	b := f.must(now, Request{}, []string{us[1].Address})
-	f.ReportFailed(now.Add(time.Second), sick, errSilent)
-	a.Answered(now.Add(2*time.Second), true, nil)
-	f.ReportFailed(now.Add(3*time.Second), sick, errSilent)
-	f.ReportFailed(now.Add(4*time.Second), sick, errSilent)
-	assert.Empty(t, f.state(now, sick).Suspect)
-
-	f.ReportFailed(now.Add(5*time.Second), sick, errSilent)
-	require.Empty(t, f.state(now, sick).Suspect)
-	f.Report(now.Add(6*time.Second), sick, report(now.Add(6*time.Second), 0, 0))
-	f.ReportFailed(now.Add(7*time.Second), sick, errSilent)
-	f.ReportFailed(now.Add(8*time.Second), sick, errSilent)
-	require.NotEmpty(t, f.state(now, sick).Suspect)
-	c := f.must(now, Request{}, []string{us[1].Address})
-	c.Done(now.Add(9*time.Second), NotStarted)
-	assert.Empty(t, f.state(now, sick).Suspect, "a refusal for load is a response")
-	f.Report(now.Add(9*time.Second), sick, report(now.Add(9*time.Second), 0, 0))
-	f.suspect(now.Add(10*time.Second), sick)
-	require.NotEmpty(t, f.state(now, sick).Suspect)
-	b.Answered(now.Add(10*time.Second), true, nil)
-	assert.Empty(t, f.state(now, sick).Suspect, "the first response clears it")
-	f.ReportFailed(now.Add(11*time.Second), sick, errSilent)
-	f.ReportFailed(now.Add(12*time.Second), sick, errSilent)
-	assert.Empty(t, f.state(now, sick).Suspect, "its polls began to fail before the response")
+// A suspect that refuses a job for load has responded.
+func TestARefusalForLoadClearsASuspect(t *testing.T) {
+	f, sick := newFixture(t, "least-in-flight", 2), upstreams(2)[0].Address
+	f.Report(start, sick, report(start, 0, 0))
+	a := f.must(start, Request{Among: places([]string{sick})}, nil)
+	f.suspect(start.Add(time.Second), sick)
+	require.NotEmpty(t, f.state(start, sick).Suspect)
+	a.Done(start.Add(2*time.Second), NotStarted)
+	assert.Empty(t, f.state(start, sick).Suspect)
 }
 
 // serve lets all upstreams except one respond to n jobs, and returns the number of jobs that the other one got.
