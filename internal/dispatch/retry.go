@@ -110,7 +110,7 @@ type Next struct {
 	OverBudget bool
 }
 
-// retryClass is the rule by which a failed attempt is retried.
+// retryClass is the rule for retrying a failed attempt.
 type retryClass uint8
 
 const (

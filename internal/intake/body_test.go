@@ -122,9 +122,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bodies that arrive, however many and however much they declare, stay within the
-// budget and its reserve. Those that find no room are told, and others may come when
-// there is room again.
+// Arriving bodies stay within the budget and its reserve, however many there are and whatever
+// length they declare. Those without room fail, and later ones succeed when there is room again.
 func TestBodiesThatArriveStayWithinTheReserve(t *testing.T) {
 	for _, c := range []struct {
 		budget, declared int64

@@ -57,7 +57,7 @@ func TestOnlyMemoryOfSmallBodiesIsUsedAgain(t *testing.T) {
 	assert.Zero(t, budget.Used())
 }
 
-// A small body after another takes no memory of its own, but for the Body.
+// A small body reuses the memory of an earlier one; only the Body itself is allocated.
 func TestASmallBodyLeavesNoGarbage(t *testing.T) {
 	budget := NewBudget(maxBody, 16<<20)
 	from := bytes.NewReader(nil)

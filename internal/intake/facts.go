@@ -34,7 +34,7 @@ type Facts struct {
 	// Key is the hash of the project (see the function Key); 0 if the job has no project.
 	Key      uint64
 	Priority selection.Priority
-	// LengthKey is the hash of what tells jobs of the project apart by their duration; 0 if the job has nothing of it.
+	// LengthKey is the hash of the job's values of job.length_key; 0 if it has none.
 	LengthKey uint64
 	// Prefetch is set for a request that only loads the project's data.
 	Prefetch bool

@@ -92,7 +92,7 @@ func TestPrefetches(t *testing.T) {
 	assert.EqualError(t, err, "header Warm must be true or false")
 }
 
-// Prompts that begin alike are one project, whatever follows.
+// Prompts with the same first block belong to one project, whatever follows.
 func TestTheFirstBlockNamesTheProject(t *testing.T) {
 	s := Default()
 	s.Project = Places{{Pointer: "/model"}, {Pointer: "/prompt", Blocks: 8}, {Pointer: "/messages", Blocks: 32}}
@@ -251,7 +251,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// A job may tell how large its project's data is, if the settings say where.
+// A job can contain the size of its project's data, at the place in the settings.
 func TestTheSizeOfTheData(t *testing.T) {
 	body, head := Default(), Default()
 	body.Bytes, head.Bytes = Place{Pointer: "/data/bytes"}, Place{Header: "X-Data-Bytes"}

@@ -196,8 +196,8 @@ func TestFactsDoNotShareTheBody(t *testing.T) {
 	assert.Equal(t, "abc", facts.Session)
 }
 
-// Whether a request was read as a job, and if not why, is told: a job of high priority must not become one of low
-// priority without anybody's notice.
+// Describe reports whether a request was read as a job, and if not, the reason: a job of high priority must not
+// silently become one of low priority.
 func TestWhatIsReadAsAJob(t *testing.T) {
 	const form = "application/x-www-form-urlencoded" // what curl -d says of every body
 	const posted, most = `{"project_id":1,"priority":"high"}`, "its body is not kept, and the first bytes lack the project or the priority"

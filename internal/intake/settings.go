@@ -31,7 +31,7 @@ type Settings struct {
 	// Bytes is the place of the size of the project's data, in bytes. It determines the estimated cost of
 	// a fetch. For jobs without it, the size is taken from the cache listings.
 	Bytes Place `yaml:"bytes"`
-	// LengthKey is one or more places of values that tell jobs of a project apart by their duration, such as the
+	// LengthKey is one or more places of values on which the duration of a project's jobs depends, such as the
 	// channel or the set of rules. Expected durations are then learned by project and these values. A value can be of
 	// any JSON type; its text counts. A place has the keys of the project's, without blocks.
 	LengthKey Places `yaml:"length_key"`

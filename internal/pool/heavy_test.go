@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// mixed is three upstreams, of which the last is for heavy jobs.
+// mixed returns three upstreams. The last one is for heavy jobs.
 func mixed(t *testing.T, s HeavySettings) (*fixture, []Upstream) {
 	f, us := newFixture(t, "expected", 0), upstreams(3)
 	us[2].Heavy = true

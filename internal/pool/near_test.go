@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// large returns a pool of n upstreams, of which upstream i reports jobs(i) jobs.
+// large returns a pool of n upstreams. Upstream i reports jobs(i) jobs.
 func large(t testing.TB, policy string, n int, jobs func(i int) float64) *fixture {
 	f := newFixture(t, policy, n)
 	for i, u := range upstreams(n) {

@@ -139,8 +139,8 @@ func TestSets(t *testing.T) {
 	assert.Equal(t, selection.NotCached, f.cache(f.members[us[0].Address], 8, start))
 }
 
-// BenchmarkParts measures a claim and its end, for a job with one key and for a prompt of 24 blocks, half of which each
-// upstream has cached.
+// BenchmarkParts measures a claim and its end, for a job with one key and for a prompt of 24 blocks. Each upstream
+// has half of them cached.
 func BenchmarkParts(b *testing.B) {
 	for _, n := range []int{14, 63} {
 		for name, blocks := range map[string]int{"key": 1, "text": 24} {
