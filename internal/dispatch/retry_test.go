@@ -135,7 +135,7 @@ func TestConnectTimeouts(t *testing.T) {
 }
 
 // A job that had a response, or that an upstream may have begun, does not wait for upstreams that refuse connections.
-func TestAJobThatCameThroughDoesNotWait(t *testing.T) {
+func TestAJobThatMayHaveBegunDoesNotWait(t *testing.T) {
 	for _, first := range []Failure{{Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.NoAnswer, Progress: Begun}} {
 		f := newFixture(t, 2, nil)
 		j := f.Begin(Request{})
@@ -169,7 +169,7 @@ func requireFullJitter(t *testing.T, most time.Duration, draw func() time.Durati
 }
 
 // The pauses before all upstreams are tried again grow.
-func TestPausesBeforeAllAreAskedAnew(t *testing.T) {
+func TestPausesBeforeAllAreTriedAgain(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	j := f.Begin(Request{Queue: time.Hour})
 	for i, most := range []time.Duration{25, 50, 100, 200, 400, 800, 800, 800} {
@@ -234,7 +234,7 @@ func TestOneAttemptMeansNoRetries(t *testing.T) {
 
 // Most upstreams refuse connections or time out: a job reaches the one that is up, whatever the maximum of attempts and the
 // retry budget. Later jobs do not try the others.
-func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
+func TestOneUpstreamThatIsUpServesAllJobs(t *testing.T) {
 	for _, c := range []struct {
 		upstreams int
 		takeNone  bool
@@ -302,7 +302,7 @@ func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
 	}
 }
 
-func TestNonsenseIsRefused(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"dispatch: Pool and Rand are required":                                                         func(c *Config) { c.Pool = nil },
 		"dispatch: retry.attempts: 0 must be at least 1":                                               func(c *Config) { c.Retry.Attempts = 0 },

@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestWhatCannotBeIsUnknown(t *testing.T) {
+func TestImpossibleFiguresAreUnknown(t *testing.T) {
 	good := report(start, 3, 2)
 	good.CoresBusy, good.Completed, good.Wait = 3, 100, 1
 	same, known, wrong := good.sane()
@@ -47,7 +47,7 @@ func TestWhatCannotBeIsUnknown(t *testing.T) {
 }
 
 // A report with an impossible load leaves the load of the last one, until that is too old.
-func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
+func TestImpossibleLoadsAreIgnored(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
 	r := report(start.Add(time.Second), 1, math.NaN(), 9)
@@ -65,7 +65,7 @@ func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
 	assert.Equal(t, 1.0, f.state(now, address).Running, "nor is a hint")
 }
 
-func TestCoresBesideThoseOfTheOthers(t *testing.T) {
+func TestCoresAreComparedWithOthers(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
 	reportCores := func(i, cores int) {
 		r := report(start.Add(time.Second), 0, 0)
@@ -94,7 +94,7 @@ func TestCoresBesideThoseOfTheOthers(t *testing.T) {
 }
 
 // The pace of an upstream that reports far more completed jobs than others counts as unknown.
-func TestPaceBesideThatOfTheOthers(t *testing.T) {
+func TestPacesAreComparedWithOthers(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
 	for i := range 4 {
 		now := start.Add(time.Duration(i) * 5 * time.Second)
@@ -217,7 +217,7 @@ func TestListingsThatAreTooLong(t *testing.T) {
 }
 
 // An upstream that fails jobs at once does not seem quick.
-func TestFailuresAreNoPace(t *testing.T) {
+func TestFailuresDoNotCountAsPace(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	for i := range 10 {
 		now := start.Add(time.Duration(i) * 5 * time.Second)
@@ -228,7 +228,7 @@ func TestFailuresAreNoPace(t *testing.T) {
 }
 
 // An upstream that is busy and completes nothing for two days is slow, and its wait stays finite.
-func TestAPaceFadesSoFar(t *testing.T) {
+func TestAPaceFadesToAMinimum(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	for minute := range 48 * 60 {
 		now := start.Add(time.Duration(minute) * time.Minute)

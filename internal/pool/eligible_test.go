@@ -229,7 +229,7 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 }
 
 // In a large pool, a job that is restricted to some upstreams can go to ones that are not near its project.
-func TestSomeUpstreamsOfALargePool(t *testing.T) {
+func TestRestrictedJobsInALargePool(t *testing.T) {
 	f, us := newFixture(t, "expected", 300), upstreams(300)
 	for _, u := range us[:20] {
 		a := f.must(start, Request{Project: 7, Among: places([]string{u.Address})}, nil)

@@ -56,7 +56,7 @@ func TestASlowUpstream(t *testing.T) {
 }
 
 // The ratio in words is near the true one, and responses of 500 do not count: they begin at once.
-func TestHowSlow(t *testing.T) {
+func TestSlownessInWords(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
 	rng := rand.New(rand.NewPCG(1, 3))
 	f.served(t, rng, 2000, us[0].Address, 1)
@@ -78,9 +78,9 @@ func TestHowSlow(t *testing.T) {
 	assert.InEpsilon(t, times, f.members[us[0].Address].slowness.times(f.norms.slownesses), 0.1)
 }
 
-// TestKeysThatComeOnce checks the probability that a project has only one job: 0 for one that was seen, else the share of
+// TestOneOffProbability checks the probability that a project has only one job: 0 for one that was seen, else the share of
 // projects that were not.
-func TestKeysThatComeOnce(t *testing.T) {
+func TestOneOffProbability(t *testing.T) {
 	f, w := newFixture(t, "random", 1), &witness{}
 	f.cfg.Policy = w
 	claim := func(project uint64) float64 {

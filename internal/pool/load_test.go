@@ -218,7 +218,7 @@ func TestWhenAReportIsDoubted(t *testing.T) {
 }
 
 // An upstream that reports all its jobs is believed, however long they run and however old its reports are.
-func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
+func TestAnUpstreamThatReportsAllJobsIsBelieved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	f, address := newFixture(t, "expected", 1), upstreams(1)[0].Address
 	var open []*Assignment
@@ -241,7 +241,7 @@ func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
 }
 
 // Cores that are not reported are inferred from the running jobs: as many if joblets were stalled, else several times as many.
-func TestCoresThatNobodyTells(t *testing.T) {
+func TestInferredCores(t *testing.T) {
 	var e estimate
 	at := start
 	cores := func(running, stalled float64) float64 {

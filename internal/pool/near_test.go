@@ -32,7 +32,7 @@ func (f *fixture) seen(t testing.TB, project uint64) int {
 }
 
 // The number of upstreams that a claim considers does not grow in a large pool.
-func TestALargePoolIsNotSeenWhole(t *testing.T) {
+func TestClaimsConsiderFewUpstreams(t *testing.T) {
 	for _, n := range []int{nearFrom, 300, 1000} {
 		f := large(t, "expected", n, idle)
 		assert.Equal(t, near, f.seen(t, 5), "%d upstreams", n)
@@ -46,7 +46,7 @@ func TestALargePoolIsNotSeenWhole(t *testing.T) {
 }
 
 // With free cores near the project, the choice is nearly always the one among all upstreams.
-func TestNearIsWhatAllWouldBe(t *testing.T) {
+func TestNearChoicesAgreeWithFullOnes(t *testing.T) {
 	const n = 200
 	rng := rand.New(rand.NewPCG(3, 4))
 	const projects = 300
@@ -69,7 +69,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 }
 
 // A job whose near upstreams are full, tried, draining or gone goes to others.
-func TestNearIsNotAPrison(t *testing.T) {
+func TestJobsGoBeyondNearUpstreams(t *testing.T) {
 	const n, project = 200, 5
 	nearest := func(f *fixture) (addresses []string) {
 		for _, m := range f.nearby(nil, f.projects.state(project, true)) {
@@ -106,7 +106,7 @@ func TestNearIsNotAPrison(t *testing.T) {
 }
 
 // The near upstreams of a project are the first of its rendezvous order after each change of the set.
-func TestNearIsInOrder(t *testing.T) {
+func TestNearUpstreamsAreInRendezvousOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	f, all := newFixture(t, "expected", 0), upstreams(200)
 	for range 50 {

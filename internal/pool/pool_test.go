@@ -296,7 +296,7 @@ func TestOtherSettings(t *testing.T) {
 
 // Queries change nothing: a pool that is queried between the events of a random history makes the same choices as one that
 // is not.
-func TestQuestionsChangeNothing(t *testing.T) {
+func TestQueriesChangeNothing(t *testing.T) {
 	for seed := range uint64(3 * len(selection.Names())) {
 		policy, rng := selection.Names()[int(seed)%len(selection.Names())], rand.New(rand.NewPCG(seed, 5))
 		n := []int{5, 80}[seed%2]

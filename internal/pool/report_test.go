@@ -69,7 +69,7 @@ func TestListingCountsByItself(t *testing.T) {
 }
 
 // Without listings that refute them, the oldest assumptions are forgotten.
-func TestTheLatestProjectsAreAssumed(t *testing.T) {
+func TestAssumptionsAreBounded(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	now, most := start, 1<<17
 	for project := range uint64(2*most + 1) {
@@ -90,7 +90,7 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 }
 
 // A hint can lack one or both counts.
-func TestWhatAHintLeavesOut(t *testing.T) {
+func TestHintsWithoutCounts(t *testing.T) {
 	unknown := [2]float64{-1, 0}
 	nothing := Hint{Running: unknown, Stalled: unknown, Utilization: -1, Waited: -1, Fetched: -1}
 	for name, c := range map[string]struct {
