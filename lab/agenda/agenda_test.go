@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Entries are returned in sorted order, also with entries that are added in between.
+// Entries are returned in sorted order, including entries that are added between Takes.
 func TestEntriesComeInOrder(t *testing.T) {
 	type entry = Entry[int, string]
 	rng := rand.New(rand.NewPCG(8, 8))
@@ -34,7 +34,7 @@ func TestEntriesComeInOrder(t *testing.T) {
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
 		})
 		require.Equal(t, least.At, at)
-		if n < 5000 && rng.IntN(3) == 0 { // something comes between looking and taking
+		if n < 5000 && rng.IntN(3) == 0 { // an entry is added between Next and Take
 			plan(at)
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A burst: the first jobs are served at once, later ones wait longer and longer, and the last get nothing.
+// A burst: the first jobs start at once, later ones wait longer, and the last get no response.
 func TestModes(t *testing.T) {
 	var j Jobs
 	for i := range 400 {
@@ -39,7 +39,7 @@ func TestJobsAreSortedAndBounded(t *testing.T) {
 	assert.Equal(t, float64(MaxJobs+4), j.First[0], "the latest one came first")
 }
 
-// What names say cannot become a part of the page.
+// Names are escaped in the page.
 func TestThePageEscapesNames(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, (&Page{Title: "</script><b>", Runs: []Run{{Name: "</script><b>"}}}).WriteHTML(&out))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every draw is within its range, and the jobs are as heavy as the setting says.
+// Every draw is within its range, and the jobs have the load of the setting.
 func TestSettingsAreWithinTheirRanges(t *testing.T) {
 	require.GreaterOrEqual(t, len(Families()), 10)
 	names := map[string]bool{}
@@ -42,7 +42,7 @@ func TestSettingsAreWithinTheirRanges(t *testing.T) {
 	}
 }
 
-// The table is the same however many settings are played at once, and another hash draws
+// The table does not depend on how many settings are simulated at once, and another hash draws
 // other settings.
 func TestJudgementsAreOfTheirHash(t *testing.T) {
 	tiny := usual("tiny", func(f *Family) {
@@ -71,7 +71,8 @@ func TestJudgementsAreOfTheirHash(t *testing.T) {
 	assert.Regexp(t, `\nother +schedules +no `, first)
 }
 
-// Every algorithm of the documents plays; the table has their names, and is the same for the same draw.
+// Every documented algorithm is simulated. The table has their names, and is the same for the same
+// draw.
 func TestDocuments(t *testing.T) {
 	tiny := usual("tiny", func(f *Family) {
 		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{150, 300}, Range{2, 3}, Range{2, 4}, Range{2, 3}
@@ -111,7 +112,8 @@ func TestRatios(t *testing.T) {
 	assert.Equal(t, []string{"a", "50.00", "100.00", "0.00", "0.00", "3.67", "5.00", "4.00", "8.00", "0.00", "0.00"}, j.costs().Rows[0])
 }
 
-// Three seeds tune; each leaves the better half. What was worst on the first is not played on the others.
+// Three seeds choose a contender. After each, the better half remains: the worst on the first seed is not
+// simulated on the others.
 func TestTuning(t *testing.T) {
 	b := base{grid: []Contender{{Limit: 1}, {Limit: 2}, {Limit: 3}, {Limit: 4}}}
 	waits := map[float64][]float64{1: {1, 9, 9}, 2: {2, 2, 2}, 3: {3, 0, 0}, 4: {4, 0, 0}}
@@ -128,7 +130,7 @@ func TestTuning(t *testing.T) {
 	}
 }
 
-// Lines of before are in the list, and not in the medians.
+// Earlier judgements are in the list, but not in the medians.
 func TestMediansOfTheList(t *testing.T) {
 	assert.Empty(t, Medians("a1: 20 families; medians over best: low wait 0.50; low wait above 1.1 in: none\n"))
 	line := func(waits string) string {

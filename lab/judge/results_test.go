@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/lab/sources"
 )
 
-// The committed table is of the present sources: after a change of them, make judge.
+// The committed table must be that of the current sources: run make judge after a change.
 func TestTheTableIsOfTheseSources(t *testing.T) {
 	hash, err := sources.Hash("../..", sources.Judged()...)
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestTheTableIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// Each judging of other sources is one line of the list, which only grows.
+// The list has one line for each judgement of other sources, and only grows.
 func TestJudgingsAreComplete(t *testing.T) {
 	list, err := os.ReadFile("../results/judgings.txt")
 	require.NoError(t, err)

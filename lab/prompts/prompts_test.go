@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// real returns the trace up to a time in seconds.
+// real returns the published trace up to a time in seconds.
 func real(t *testing.T, until float64) []trace.Job {
 	t.Helper()
 	jobs, err := trace.Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
@@ -22,7 +22,7 @@ func real(t *testing.T, until float64) []trace.Job {
 	return jobs[:at]
 }
 
-// named returns rules by their names.
+// named returns the rules with these names.
 func named(names ...string) (some []*rule) {
 	for _, name := range names {
 		some = append(some, slices.DeleteFunc(rules(), func(r *rule) bool { return r.name != name })...)
@@ -45,7 +45,7 @@ func TestServerReadsInOrder(t *testing.T) {
 		{first: 2.02, blocks: 2},
 		{first: 2.02 + 1.02, found: 1, blocks: 2},
 		{offset: 100, first: 0.02 + 476.0/512, found: 2, blocks: 3},
-		{offset: 200, first: 0.02 + 576.0/512, found: 2, blocks: 4}, // the third block was not full before
+		{offset: 200, first: 0.02 + 576.0/512, found: 2, blocks: 4}, // the third block was incomplete before
 	}
 	require.Len(t, results, len(want))
 	for i := range want {

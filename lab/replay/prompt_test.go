@@ -22,14 +22,14 @@ import (
 	reserved "example.org/pilotfish/test/loopback"
 )
 
-// modelServer keeps prompts block by block, and notes how many full blocks of each prompt it found. Past limit blocks it
-// evicts the least recently used, the end of a prompt first; 0 is no limit.
+// modelServer caches prompts in blocks, and records how many full blocks of each prompt were cached. Above limit blocks
+// it evicts the least recently used, those at the end of a prompt first. 0 means no limit.
 type modelServer struct {
 	limit   int
 	mu      sync.Mutex
-	kept    map[uint64]int // by hash of the prompt up to the block's end: the number of its last use
+	kept    map[uint64]int // by hash of the prompt up to the block's end: number of the last use
 	uses    []uint64
-	evicted int // uses that were looked at
+	evicted int // number of uses that were examined for eviction
 	found   []int
 }
 
@@ -60,7 +60,7 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.kept[key] = len(m.uses)
 	}
 	for ; m.limit > 0 && len(m.kept) > m.limit; m.evicted++ {
-		if use := m.uses[m.evicted]; m.kept[use] == m.evicted+1 { // it was not used since
+		if use := m.uses[m.evicted]; m.kept[use] == m.evicted+1 { // it was not used again
 			delete(m.kept, use)
 		}
 	}
@@ -68,8 +68,8 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "data: {\"usage\":{\"prompt_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%d}}}\n\n", len(text)/tokenBytes, found*trace.BlockTokens)
 }
 
-// prompts are the first n requests of the trace, each sent after the one before, and how many full blocks of each a single
-// server finds that evicts none.
+// prompts returns the first n requests of the trace, each sent after the one before, and how many full blocks of each
+// would be cached on a single server without eviction.
 func prompts(t *testing.T, n int) (jobs []trace.Job, found []int) {
 	t.Helper()
 	all, err := trace.Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
@@ -96,7 +96,7 @@ func sum(all []int) (n int) {
 	return n
 }
 
-// Prompts share the prefixes that the trace says, and no more.
+// Prompts share exactly the prefixes in the trace.
 func TestPromptsShareTheirBeginnings(t *testing.T) {
 	jobs, want := prompts(t, 150)
 	server := &modelServer{kept: map[uint64]int{}}
@@ -109,9 +109,9 @@ func TestPromptsShareTheirBeginnings(t *testing.T) {
 	assert.Positive(t, sum(want), "shared blocks")
 }
 
-// A real sidecar in front of four servers finds nearly all that a single server would have, whatever the addresses, and more
-// than by load. A server has memory for its share of the blocks and a quarter more: with less, the addresses decide what is
-// evicted.
+// With a sidecar and four servers, nearly as many blocks are found as on a single server, whatever the addresses, and more
+// than with a choice by load. A server has memory for its share of the blocks and a quarter more: with less, the evictions
+// would depend on the addresses.
 func TestPromptsThroughASidecar(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "pilotfish")
 	out, err := exec.Command("go", "-C", "../..", "build", "-o", program, "./cmd/pilotfish").CombinedOutput()
@@ -138,7 +138,7 @@ func TestPromptsThroughASidecar(t *testing.T) {
 	assert.Less(t, found["least-in-flight"], found["expected"])
 }
 
-// sidecar starts a sidecar that reads texts in blocks, in front of servers that report nothing, and returns its URL.
+// sidecar starts a sidecar that reads texts in blocks, with servers that report nothing, and returns its URL.
 func sidecar(t *testing.T, program, policy string, upstreams []string) string {
 	t.Helper()
 	jobs, err := reserved.Reserve()
@@ -165,6 +165,6 @@ log: {level: error}
 		}
 		_ = r.Body.Close()
 		return r.StatusCode == http.StatusOK
-	}, 5*time.Minute, 10*time.Millisecond) // only a bound: a busy machine takes its time
+	}, 5*time.Minute, 10*time.Millisecond) // a generous limit for a busy machine
 	return "http://" + jobs
 }

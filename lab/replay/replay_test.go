@@ -32,7 +32,7 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// replayed runs a replay to targets and returns the results by line.
+// replayed replays jobs to targets and returns the results by line.
 func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, carry http.RoundTripper, targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
 	results := map[trace.Line]Result{}
@@ -43,7 +43,7 @@ func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, carry http.Ro
 	return results, err
 }
 
-// The reference server's execution times are the costs that the jobs state.
+// The reference server's execution times are the costs in the jobs.
 func TestAgainstTheReferenceServer(t *testing.T) {
 	var mu sync.Mutex
 	executions := map[string]time.Duration{}
@@ -73,7 +73,7 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 	for line, r := range results {
 		require.True(t, r.OK(), "line %d: status %d, %v", line, r.Status, r.Err)
 	}
-	// Sleeping is never shorter than asked for.
+	// A sleep is never shorter than requested.
 	assert.GreaterOrEqual(t, executions["1"], 50*time.Millisecond)
 	assert.GreaterOrEqual(t, executions["2"], 140*time.Millisecond)
 	assert.GreaterOrEqual(t, results[2].LastByte, 0.14)
@@ -135,7 +135,7 @@ func TestEndings(t *testing.T) {
 	assert.False(t, one.OK(), "status %d", one.Status)
 }
 
-// transport is a function as a RoundTripper.
+// transport is an http.RoundTripper made of a function.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -17,8 +17,8 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// Four controllers share the slots of eight invokers: each has a quarter of them, goes on to the next where its own are taken,
-// and forces a random one when all are.
+// Four controllers share the slots of eight invokers. Each has a quarter of the slots, continues with the next invoker if
+// its slots are taken, and forces a random invoker if all are.
 func TestHomeStepSharesSlots(t *testing.T) {
 	views, rng := policytest.Idle(8), rand.New(rand.NewPCG(1, 1))
 	policy := HomeStep{}.ForSidecar(4)
@@ -38,8 +38,9 @@ func TestHomeStepSharesSlots(t *testing.T) {
 	require.NoError(t, policytest.Spread(counts, slices.Repeat([]float64{1.0 / 8}, 8)))
 }
 
-// A quarter of the jobs is high: of ten upstreams three are masters, which high jobs alone keep 5/6 as busy as the mean, so that
-// a fifteenth of the low jobs fills them. Without reservation, low jobs go wherever the stretch is least.
+// A quarter of the jobs is high. Of ten upstreams three are masters. The high jobs alone keep the masters at 5/6 of the
+// mean utilisation, so a fifteenth of the low jobs fills them. Without the reservation, low jobs go to the upstream with
+// the least stretch.
 func TestMasterSlave(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	play := func(reserved bool) (highOut, lowIn float64) {
@@ -53,7 +54,7 @@ func TestMasterSlave(t *testing.T) {
 			}
 			at := policy.Pick(job, views, rng)
 			switch {
-			case n < 4000: // it learns the share
+			case n < 4000: // it learns the share of high jobs
 			case high && at >= 3:
 				highOut++
 			case !high && at < 3:
@@ -71,7 +72,8 @@ func TestMasterSlave(t *testing.T) {
 	assert.Equal(t, []float64{3, 0}, []float64{float64(master), theta}, "one slave is left")
 }
 
-// Half of the jobs are high: low ones see half of the cores, and go where the others are free.
+// Half of the jobs are high. Low jobs can use half of the cores, and go to upstreams where
+// others are free.
 func TestReserve(t *testing.T) {
 	rng, views := rand.New(rand.NewPCG(3, 3)), policytest.Idle(2)
 	for i := range views {
@@ -91,7 +93,8 @@ func TestReserve(t *testing.T) {
 	assert.Equal(t, 8.0, views[0].Cores)
 }
 
-// A high job stays where its data is cached and many low jobs wait. With expected, it goes elsewhere.
+// A high job goes where its data is cached, although many low jobs wait there. With expected, it goes
+// elsewhere.
 func TestHighFirst(t *testing.T) {
 	views := policytest.Idle(2)
 	views[0].Cache, views[0].Warm, views[0].Jobs, views[0].Overtaken = selection.Cached, 1, views[0].Cores+100, 100
@@ -103,7 +106,8 @@ func TestHighFirst(t *testing.T) {
 	}
 }
 
-// The projects of the plan have one upstream each, and equal work; others, and those of an upstream that is gone, go anywhere.
+// The projects of the plan have one upstream each, and equal work. Other projects, and those whose upstream has left, go to
+// any.
 func TestPlan(t *testing.T) {
 	var jobs []trace.Job
 	for project := range 12 {
@@ -131,7 +135,8 @@ func TestPlan(t *testing.T) {
 	require.NoError(t, policytest.Spread(counts, slices.Repeat([]float64{1.0 / 3}, 3)))
 }
 
-// While waits miss the target of 10 s, thresholds fall; while they meet it, they rise, within bounds.
+// While waits exceed the target of 10 s, thresholds fall; while they are below it, they rise, within
+// bounds.
 func TestBreakersFollowWaits(t *testing.T) {
 	s := overload.Default()
 	for _, c := range []struct {

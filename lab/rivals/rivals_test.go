@@ -14,10 +14,10 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// tested are the policies without an oracle, which have tests of their own: they remember jobs, or change expected.
+// tested are the policies without an oracle, which have separate tests: they remember jobs, or modify expected.
 var tested = []string{"master-slave", "master-slave-ns", "master-slave-nr", "reserve", "high-first", "plan"}
 
-// oracles has one for every other policy of this package.
+// oracles returns an oracle for every other policy of this package.
 func oracles() map[string]policytest.Oracle {
 	return map[string]policytest.Oracle{
 		"round-robin":     roundRobinOracle,
@@ -176,7 +176,7 @@ func homeStepOracle(job selection.Job, views []selection.View) []float64 {
 	}
 	first := func(at, raw int) int {
 		step := raw + 1
-		for n > 1 && !slices.ContainsFunc(policytest.All(views), func(k int) bool { return k*step%n == 1 }) { // it has a factor in common
+		for n > 1 && !slices.ContainsFunc(policytest.All(views), func(k int) bool { return k*step%n == 1 }) { // it has a common factor
 			step = step%n + 1
 		}
 		for !slices.Contains(free, at) {

@@ -23,7 +23,7 @@ func scenarios(t testing.TB) []string {
 	return files
 }
 
-// Every scenario that is shipped loads, and everything it names is there.
+// Every shipped scenario can be loaded, and the policies and references that it names exist.
 func TestShippedScenariosLoad(t *testing.T) {
 	for _, path := range scenarios(t) {
 		s, err := Load(path)
@@ -35,7 +35,7 @@ func TestShippedScenariosLoad(t *testing.T) {
 	}
 }
 
-// The thesis's scenarios are the thesis's: what calibration rests on.
+// The thesis's scenarios have the thesis's parameters, on which the calibration is based.
 func TestThesisScenarios(t *testing.T) {
 	for file, rows := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
 		s, err := Load(filepath.Join("..", "..", "testdata", "scenarios", file))
@@ -78,7 +78,7 @@ func parseText(t *testing.T, text string) (*Scenario, error) {
 	return Load("s.yaml")
 }
 
-// What a run says goes over what the scenario says; the rest stays.
+// The keys of a run override those of the scenario; the others are kept.
 func TestRunsOverride(t *testing.T) {
 	s, err := parseText(t, `
 workload: {jobs: 1000, duration: 600, pattern: steady}
@@ -169,7 +169,7 @@ func FuzzScenario(f *testing.F) {
 	})
 }
 
-// A reference has numbers in rows of equal length, in one file at least.
+// A reference has numbers in rows of equal length, in at least one file.
 func TestReferenceFaults(t *testing.T) {
 	const text = "reference: r\nruns: [{name: a, policy: random}]\n"
 	dir := t.TempDir()

@@ -19,7 +19,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// sample is three runs with two trials each. Their fetches and low waits are in the proportion 1 : 2 : 4.
+// sample returns three runs with two trials each. Their fetches and waits of low jobs are in the
+// proportion 1 : 2 : 4.
 func sample() *Results {
 	s := &Scenario{name: "day", Seed: 3, Seeds: 2, Workload: workload.Config{Jobs: 7, Duration: 60}}
 	s.published.results = map[string][]float64{"b, low, wait_s": {4, 0, 0, 0, 0, 0}}
@@ -52,7 +53,8 @@ func text(t *testing.T, r *Results) string {
 	return out.String()
 }
 
-// The reference's rows stand below ours, with the ratio to them. Ratios are of paired seeds, counts are means.
+// The reference's rows are printed below ours, with ratios. Ratios are those of paired seeds, counts are
+// means.
 func TestText(t *testing.T) {
 	out := text(t, sample())
 	assert.Contains(t, out, "day\n\n7 jobs over 1m, seeds 3 to 4\n")
@@ -76,7 +78,7 @@ func TestText(t *testing.T) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// small is the small scenario: 5 runs with 2 seeds each.
+// small returns the small scenario: 5 runs with 2 seeds each.
 func small(t *testing.T) *Scenario {
 	t.Helper()
 	s, err := Load("../../testdata/scenarios/small.yaml")
@@ -88,7 +90,7 @@ func small(t *testing.T) *Scenario {
 	return s
 }
 
-// An interruption ends a scenario, and so does a fault.
+// An interruption or an error ends a scenario.
 func TestWhatEndsAScenario(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := 0
@@ -106,7 +108,7 @@ func TestWhatEndsAScenario(t *testing.T) {
 	require.ErrorContains(t, err, `run "dynamic", seed 1: unknown selection policy`)
 }
 
-// Every run is played with every seed, and its jobs count once.
+// Every run is simulated with every seed, and each job is counted once.
 func TestPlay(t *testing.T) {
 	var ended []string
 	results, err := small(t).Play(t.Context(), 2, func(what string) { ended = append(ended, what) })
@@ -123,7 +125,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// The slope is up to the first loss; two losses in a row are one batch.
+// The slope is measured up to the first loss. Two losses in a row count as one batch.
 func TestTrend(t *testing.T) {
 	w := workload.Default()
 	w.Pattern, w.Jobs = "bursts", 8
@@ -141,8 +143,8 @@ func TestTrend(t *testing.T) {
 	newTrend(&w).add(new(sim.Result))
 }
 
-// With Turner's numbers of workers the times to the first byte rise as they did for him, within 0.5 s for each job: where a worker
-// is idle in the mean, they do not rise.
+// With Turner's numbers of workers, the times to the first byte rise as in the thesis, within 0.5 s for each job. If a
+// worker is idle on average, they do not rise.
 func TestTurnersSlopes(t *testing.T) {
 	s, err := Load("../../testdata/scenarios/turner.yaml")
 	require.NoError(t, err)

@@ -19,16 +19,17 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The small cluster that is played live and simulated.
+// The small cluster that is run with real sidecars and simulated.
 const (
 	upstreams = 4
-	cores     = 4 // of each
+	cores     = 4 // of each server
 	sidecars  = 3
 	interval  = 5 * time.Second // between reports
 )
 
-// officeJobs is four minutes of jobs that keep two thirds of the cores busy: bursts that run a
-// project's rules for several channels, and people's jobs that wait for each other. Their sizes are not long-tailed, so that no few jobs decide every mean.
+// officeJobs returns four minutes of jobs that keep two thirds of the cores busy: bursts that run a project's rules for
+// several channels, and people's jobs that wait for each other. Their sizes are not long-tailed, so no mean depends on a
+// few jobs.
 func officeJobs() (jobs []trace.Job) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	around := func(median float64) float64 {
@@ -43,8 +44,8 @@ func officeJobs() (jobs []trace.Job) {
 		i := rng.IntN(len(projects))
 		p, at := projects[i], 0.24*float64(len(jobs))
 		job := trace.Job{
-			Project: trace.Project(strconv.Itoa(i)), Version: 1, Load: p.load, Bytes: 100, // as small as the feeds that the servers list
-			// No job runs out of time: other tests show what happens then.
+			Project: trace.Project(strconv.Itoa(i)), Version: 1, Load: p.load, Bytes: 100, // the size of the feeds that the servers list
+			// No job reaches a timeout: other tests cover that.
 			Timeouts: trace.Timeouts{Queue: 600, Evaluate: 1800, Stream: 3600},
 		}
 		if rng.IntN(5) == 0 {
@@ -64,14 +65,14 @@ func officeJobs() (jobs []trace.Job) {
 	return jobs
 }
 
-// seen is what became of a job; times are in seconds.
+// seen is the result of a job; times are in seconds.
 type seen struct {
 	upstream        string
 	wait, execution float64
 	fetched         bool
 }
 
-// simulate plays jobs in the simulator.
+// simulate runs jobs in the simulator.
 func simulate(t *testing.T, jobs []trace.Job, policy string, seed uint64) map[trace.Line]seen {
 	t.Helper()
 	results := map[trace.Line]seen{}
@@ -92,7 +93,7 @@ func simulate(t *testing.T, jobs []trace.Job, policy string, seed uint64) map[tr
 	return results
 }
 
-// live plays jobs through real sidecars before reference servers, in fake time.
+// live runs jobs through real sidecars and reference servers, in fake time.
 func live(t *testing.T, jobs []trace.Job, policy string, seed uint64) (results map[trace.Line]seen) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +104,8 @@ func live(t *testing.T, jobs []trace.Job, policy string, seed uint64) (results m
 	return results
 }
 
-// With a policy that knows only a job's project, every job goes to the same server
-// in both. So it must wait as long, run as long, and fetch in both.
+// With a policy that uses only a job's project, every job goes to the same server in both. So
+// its wait, duration and fetches must be equal in both.
 func TestAgreesWithRealSidecarsJobByJob(t *testing.T) {
 	jobs := officeJobs()
 	simulated := simulate(t, jobs, "baseline", 1)
@@ -139,7 +140,7 @@ func TestAgreesWithRealSidecarsInTheMean(t *testing.T) {
 	assert.InEpsilon(t, simulated.fetches, played.fetches, 0.09, "fetches")
 	assert.InEpsilon(t, simulated.wait, played.wait, 0.3, "wait")
 
-	// And it is better to know more than the project.
+	// A policy that uses more than the project gives shorter waits.
 	baseline.add(simulate(t, jobs, "baseline", 1), 1)
 	assert.Greater(t, baseline.wait, 1.5*played.wait)
 }
@@ -147,7 +148,7 @@ func TestAgreesWithRealSidecarsInTheMean(t *testing.T) {
 // means are over the jobs; fetches are per job.
 type means struct{ wait, execution, fetches float64 }
 
-// add takes in one of several runs.
+// add adds one of several runs.
 func (m *means) add(run map[trace.Line]seen, of int) {
 	weight := 1 / float64(len(run)*of)
 	for _, job := range run {

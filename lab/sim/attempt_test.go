@@ -12,16 +12,15 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// A simulated job keeps to its own timeouts as it does with a real sidecar and a
-// real server: the server ends a job that runs for longer than it may, an attempt
-// whose answer does not begin in time is followed by one more, and an answer
-// that takes too long is cut.
+// A simulated job has the same timeouts as with a real sidecar and server: the server aborts a
+// job that runs for too long, an attempt without a first byte in time is followed by another
+// one, and a response that takes too long is truncated.
 func TestTimeoutsOfAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		upstreams int
 		job       trace.Job
 		outcome   Outcome
-		first     time.Duration // negative for no answer
+		first     time.Duration // negative without a response
 		ends      time.Duration
 		attempts  int
 		got       intake.Completeness
@@ -65,8 +64,8 @@ func TestTimeoutsOfAJob(t *testing.T) {
 	assert.Equal(t, got.LastByte, got.FirstByte)
 }
 
-// deadServers plays jobs before a fleet in which some servers do not answer, of
-// which the sidecar hears from nobody. It returns how many attempts failed.
+// deadServers simulates jobs in a fleet in which some servers do not respond, and the sidecar
+// has no health checks. It returns the number of failed attempts.
 func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
 	t.Helper()
 	const jobs = 5000
@@ -90,9 +89,9 @@ func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
 	return failed
 }
 
-// Jobs would go to the servers that are dead again and again; fewer of them would be
-// suspect. After five failures in a row their breakers open, and then only probes go
-// there; where timeouts are counted apart from other failures, after the first.
+// Without breakers, jobs are sent to the dead servers again and again. After five failures in a
+// row the breakers open, and then only probes are sent there; where timeouts are counted apart
+// from other failures, after the first.
 func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
 	without := deadServers(t, 3, func(c *Config) {
 		c.Sidecars.CountTimeouts, c.Sidecars.Breaker.Failures, c.Sidecars.Budget = true, 1_000_000, 1
@@ -106,7 +105,7 @@ func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
 	assert.GreaterOrEqual(t, with, 15)
 }
 
-// When all are dead, breakers are ignored, and the budget bounds the retries.
+// If all servers are dead, breakers are ignored, and the budget bounds the retries.
 func TestTheBudgetBoundsRetries(t *testing.T) {
 	all := deadServers(t, 4, func(c *Config) { c.Sidecars.CountTimeouts, c.Sidecars.Budget = true, 1 })
 	few := deadServers(t, 4, func(c *Config) { c.Sidecars.CountTimeouts, c.Sidecars.Budget = true, 0.2 })
@@ -114,7 +113,8 @@ func TestTheBudgetBoundsRetries(t *testing.T) {
 	assert.InEpsilon(t, 5000*1.2, few, 0.05)
 }
 
-// What a job needs besides its project is fetched after it, once for all jobs, and sidecars find it there.
+// The data that a job needs besides its project's is fetched after it, once for all jobs, and later jobs
+// are sent where it is cached.
 func TestNeedsAreFetchedOnce(t *testing.T) {
 	need := trace.Need{Name: "catalogue", Load: 3, Bytes: 1 << 20}
 	for _, oneKey := range []bool{false, true} {
@@ -133,7 +133,7 @@ func TestNeedsAreFetchedOnce(t *testing.T) {
 	assert.Equal(t, results[1].Server, results[2].Server, "all but its own is there")
 }
 
-// Jobs that wait at a server that hangs are run elsewhere, once it is suspect.
+// Jobs that wait at a hanging server are run elsewhere, when it has become a suspect.
 func TestJobsLeaveAServerThatHangs(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		cfg := setup(t, "least-in-flight", "none", 4, 2)

@@ -19,13 +19,13 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Advice is checked by taking it: the simulator plays the same jobs before as many
-// upstreams as advised, and must give what was promised within 10 %.
+// The advice is tested by the simulator: it runs the same jobs with the advised number of
+// upstreams, and the predictions must hold within 10 %.
 
 const adviceCores = 8
 
-// demand is jobs of a second's work in the mean that come at chance, as many a second as
-// rate says at each instant.
+// demand returns Poisson arrivals of jobs with a mean work of one second. rate gives the jobs
+// per second at each instant.
 func demand(seed uint64, length time.Duration, rate func(at float64) float64) (jobs []trace.Job) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	for at := 0.0; ; {
@@ -48,7 +48,7 @@ func advise(t *testing.T, jobs []trace.Job, upstreams int) *quality.Advice {
 		}
 		came[int(jobs[i].Offset)]++
 	}
-	for i := range jobs { // a job needs one core, from second to second
+	for i := range jobs { // a job needs one core; its work is split into seconds
 		for at, end := jobs[i].Offset, jobs[i].Offset+jobs[i].Work(); at < end && int(at) < len(cores); at = math.Floor(at) + 1 {
 			cores[int(at)] += min(end, math.Floor(at)+1) - at
 		}
@@ -83,8 +83,8 @@ func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full
 	return all, full
 }
 
-// judged is the machine of a sidecar that has seen these jobs until an instant, and the modes
-// that the fleet entered.
+// judged returns the machine of a sidecar that has seen these jobs until an instant, and the
+// modes that the fleet entered.
 func judged(all []Result, until time.Duration) (m *quality.Machine, modes []quality.Mode) {
 	type event struct {
 		at time.Duration
@@ -119,14 +119,14 @@ func judged(all []Result, until time.Duration) (m *quality.Machine, modes []qual
 	return m, modes
 }
 
-// modesOf are the modes that the sidecar would enter with these jobs.
+// modesOf returns the modes that the sidecar would enter with these jobs.
 func modesOf(all []Result) []quality.Mode {
 	_, modes := judged(all, time.Hour)
 	return modes
 }
 
-// A fleet of the size advised for mode 1 stays in it, and is as full as promised. One
-// that is smaller than its load does not stay.
+// A fleet of the size advised for mode 1 stays in it, with the predicted utilisation. A fleet
+// that is smaller than its load does not.
 func TestAdviceForModeOneHolds(t *testing.T) {
 	for _, rate := range []float64{20, 60} {
 		jobs := demand(uint64(rate), 20*time.Minute, func(float64) float64 { return rate })
@@ -142,7 +142,8 @@ func TestAdviceForModeOneHolds(t *testing.T) {
 		small := int(0.95 * rate / adviceCores)
 		all, _ = servedBy(t, jobs, small)
 		assert.Contains(t, modesOf(all), quality.QueueGrows, "%d upstreams are too few", small)
-		// Busy cores do not show by how much: the rise of the times to first byte does.
+		// Busy cores do not show how much larger the load is: the rise of the times to first
+		// byte does.
 		m, _ := judged(all, 5*time.Minute)
 		trend := m.View(epoch.Add(5*time.Minute), nil).Fleet.Trend
 		rise := trend.Rise() / trend.Span
@@ -169,7 +170,7 @@ func TestForecastOfTheFirstLostJob(t *testing.T) {
 	assert.Greater(t, share(2), 0.97)
 }
 
-// forecasts returns by what factors the forecasts of a run are off, as logarithms.
+// forecasts returns the ratios of the forecasts of a run to the results, as logarithms.
 func forecasts(t *testing.T, seed uint64) (off []float64) {
 	const upstreams, queue, evaluate = 4, 60 * time.Second, 120 * time.Second
 	jobs := demand(seed, 4*time.Minute, func(at float64) float64 {

@@ -15,14 +15,14 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// fault is one of the first upstream for a day, with a change.
+// fault returns a fault of the first upstream for a day, modified by change.
 func fault(kind FaultKind, change func(*Fault)) *Fault {
 	f := Fault{Kind: kind, For: 24 * time.Hour, Factor: 10}
 	change(&f)
 	return &f
 }
 
-// played plays jobs, and returns what became of each, by its number.
+// played simulates jobs, and returns the result of each, by its number.
 func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
 	t.Helper()
 	cfg.Source = slices.Values(jobs)
@@ -50,8 +50,8 @@ func TestAHungServerStandsStill(t *testing.T) {
 	assert.Equal(t, 30*time.Second, got[1].Wait)
 }
 
-// An upstream that has no answer keeps its jobs from being done, and a short
-// time does not count in its favour.
+// A server without a result blocks its jobs, and a short time to the failure does not count as
+// a fast response.
 func TestNoAnswerCountsAsAWait(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
 	cfg.Fleet.Fault = fault(failing, func(*Fault) {})
@@ -60,7 +60,7 @@ func TestNoAnswerCountsAsAWait(t *testing.T) {
 	assert.Equal(t, 30*time.Second, got[1].Wait)
 }
 
-// TestWhatSickServersReport looks at the reports themselves.
+// TestWhatSickServersReport checks the reports of servers with faults.
 func TestWhatSickServersReport(t *testing.T) {
 	report := func(kind FaultKind) (w *world, r *pool.Report) {
 		cfg := setup(t, "random", "none", 1, 4)
@@ -94,7 +94,7 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 		what := fmt.Sprintf("%d sidecars, reports %v", sidecars, reports)
 		cfg := setup(t, "random", "none", 4, 16)
 		cfg.Sidecars.Count = sidecars
-		cfg.Sidecars.Attempts = 1 // or those that went there would have left again
+		cfg.Sidecars.Attempts = 1 // otherwise jobs that were sent there would have been moved
 		cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
 		cfg.Source = spread(poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}.all)
 		last := time.Duration(0)
@@ -132,7 +132,7 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 	}
 }
 
-// A server that does not answer a poll is polled again soon, but not for ever.
+// A server that does not respond to a poll is polled again soon, a limited number of times.
 func TestAFailedPollIsCheckedSoon(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 4)
 	cfg.Sidecars.Interval = 30 * time.Second
@@ -158,8 +158,8 @@ func TestServersDiffer(t *testing.T) {
 	assert.Equal(t, time.Second, fast[2].Wait, "there is one core")
 }
 
-// Conservation with everything that can go wrong at once: every arrival ends
-// once, and nothing is left (invariant 1).
+// Conservation with all faults at once: every arrival ends once, and nothing remains (invariant
+// 1).
 func TestConservation(t *testing.T) {
 	for i, policy := range rivals.All() {
 		rng := rand.New(rand.NewPCG(9, uint64(i)))

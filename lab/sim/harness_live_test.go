@@ -32,13 +32,12 @@ import (
 	"example.org/pilotfish/test/memnet"
 )
 
-// address is that of an upstream by its number, as in the simulator: where a
-// project goes depends on it.
+// address returns the address of an upstream by its number, as in the simulator: the place of a
+// project depends on it.
 func address(number int) string { return fmt.Sprintf("rps-%02d:80", number) }
 
-// cluster is real sidecars before reference servers, on a network in memory. It
-// runs in a bubble of fake time, which passes only while nothing is left to do: a
-// busy machine makes nothing late.
+// cluster is real sidecars and reference servers on a network in memory. It runs in fake time,
+// which advances only when all goroutines are blocked, so the machine's load does not matter.
 type cluster struct {
 	network memnet.Network
 	seed    uint64
@@ -51,8 +50,7 @@ type cluster struct {
 	closers []func()
 }
 
-// startCluster starts servers that have a feed for every project of the jobs, and
-// sidecars before them.
+// startCluster starts servers that have a feed for every project of the jobs, and sidecars.
 func startCluster(t *testing.T, jobs []trace.Job, policy string, seed uint64) *cluster {
 	t.Helper()
 	c := &cluster{seed: seed, quiet: log.New(io.Discard, "", 0)}
@@ -70,8 +68,7 @@ func startCluster(t *testing.T, jobs []trace.Job, policy string, seed uint64) *c
 	return c
 }
 
-// serve starts a reference server with virtual cores, which believes what jobs say
-// that they cost.
+// serve starts a reference server with virtual cores, which uses the costs in the jobs.
 func (c *cluster) serve(t *testing.T, address string, feeds fstest.MapFS) {
 	t.Helper()
 	s := ruleserver.Defaults()
@@ -84,7 +81,7 @@ func (c *cluster) serve(t *testing.T, address string, feeds fstest.MapFS) {
 	c.closers = append(c.closers, func() { _ = web.Close(); server.Close() })
 }
 
-// sidecar starts what a pilotfish is made of, with random sources of its own.
+// sidecar starts the parts of a pilotfish, with separate random sources.
 func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	t.Helper()
 	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, 10*uint64(number)+stream)) }
@@ -143,7 +140,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	c.targets = append(c.targets, "http://"+own)
 }
 
-// replay sends the jobs, and returns what became of each.
+// replay sends the jobs, and returns the result of each.
 func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	t.Helper()
 	results := map[trace.Line]seen{}
@@ -162,7 +159,7 @@ func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	return results
 }
 
-// stop ends everything, the sidecars before the servers.
+// stop stops everything, the sidecars before the servers.
 func (c *cluster) stop() {
 	c.cancel()
 	for i := len(c.closers) - 1; i >= 0; i-- {

@@ -13,7 +13,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// A copy goes to the idle upstream, and the one that ends first is the job; where none is idle, there is no copy.
+// A copy is sent to an idle upstream, and the attempt that ends first counts. If no upstream is idle, there is no
+// copy.
 func TestHedges(t *testing.T) {
 	cfg := setup(t, "least-in-flight", "none", 2, 1)
 	cfg.Sidecars.Hedge = true
@@ -33,7 +34,7 @@ func TestHedges(t *testing.T) {
 	assert.Equal(t, []time.Duration{time.Second, 31 * time.Second}, []time.Duration{ends[0], ends[2]}, "at the fast one")
 }
 
-// Each job ends once, also where upstreams that run its copies stop, or people leave.
+// Each job ends once, also if upstreams that run its copies stop, or people disconnect.
 func TestHedgedJobsEndOnce(t *testing.T) {
 	cfg := setup(t, "expected", "none", 4, 2)
 	cfg.Sidecars.Hedge, cfg.Sidecars.Count, cfg.Sidecars.Wait = true, 3, time.Minute
@@ -55,7 +56,8 @@ func TestHedgedJobsEndOnce(t *testing.T) {
 	assert.Positive(t, outcomes[Left])
 }
 
-// A person sends a job again after 3 s, and leaves after the second time. The wait counts from the first.
+// A person sends a job again after 3 s, and gives up after the second attempt. The wait counts from the
+// first.
 func TestImpatience(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
 	cfg.Sidecars.Leave, cfg.Sidecars.Again = 3*time.Second, 1

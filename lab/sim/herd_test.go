@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// spread gives each of the jobs to the next submitter.
+// spread assigns the jobs to the submitters in turn.
 func spread(jobs iter.Seq[trace.Job]) iter.Seq[trace.Job] {
 	return func(yield func(trace.Job) bool) {
 		next := int64(0)
@@ -24,8 +24,8 @@ func spread(jobs iter.Seq[trace.Job]) iter.Seq[trace.Job] {
 	}
 }
 
-// Forty sidecars that read the same reports, and jobs without a project: they neither
-// herd to the cheapest upstream until the next report.
+// Forty sidecars that read the same reports do not all send jobs without a project to the
+// cheapest upstream until the next report.
 func TestManySidecarsDoNotHerd(t *testing.T) {
 	mean := func(load float64, policy string) float64 {
 		const servers, cores, work, n = 14, 16, 2.0, 60_000

@@ -6,7 +6,8 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Fetches pass their links one after the other and hold no core. None takes less than alone.
+// Fetches use their links one after another and hold no core. None is shorter than it would be
+// alone.
 func TestFetchesPassLinks(t *testing.T) {
 	fetch := func(project trace.Project, load float64) trace.Job {
 		return trace.Job{Project: project, Load: load, Bytes: 1 << 20}

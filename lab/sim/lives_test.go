@@ -12,12 +12,13 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// restart is a rolling restart: one upstream a minute, each away for 20 s.
+// restart returns a rolling restart: one upstream a minute, each down for 20 s.
 func restart(first time.Duration) Stops {
 	return Stops{First: first, Every: time.Minute, Away: 20 * time.Second}
 }
 
-// An answer that has begun is lost with its server: what came is with the submitter.
+// A response that has begun is truncated when its server stops. The submitter keeps what was
+// received.
 func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
 	cfg.Fleet.Stops = restart(40 * time.Second)
@@ -28,7 +29,7 @@ func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
 	assert.Equal(t, []time.Duration{2 * time.Second, 40 * time.Second}, []time.Duration{got.FirstByte, got.LastByte})
 }
 
-// A server with a long queue accepts no connection: who comes then gives up after the connect timeout.
+// A server with a full queue accepts no connections: a job then fails after the connect timeout.
 func TestAFullServerAcceptsNoConnection(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
 	cfg.Fleet.Backlog = 1
@@ -42,8 +43,8 @@ func TestAFullServerAcceptsNoConnection(t *testing.T) {
 	assert.Equal(t, 9750*time.Millisecond, got[5].Wait, "it comes when one is stalled")
 }
 
-// In a rolling restart every upstream stops once. Jobs that run then are tried
-// again elsewhere; the caches are lost.
+// In a rolling restart every upstream stops once. Its running jobs are retried elsewhere; its
+// cache is lost.
 func TestRollingRestart(t *testing.T) {
 	cfg := setup(t, "bounded-hash", "none", 3, 4)
 	cfg.Fleet.Stops = restart(130 * time.Second)
@@ -66,7 +67,7 @@ func TestRollingRestart(t *testing.T) {
 	assert.GreaterOrEqual(t, totals.Fetches, 2, "at its own upstream, and at the one that replaced it")
 }
 
-// Where ends of lives are known, sidecars know them until the upstream has come back.
+// If ends of lives are known, sidecars know them until the upstream has restarted.
 func TestEndsAreKnown(t *testing.T) {
 	cfg := setup(t, "expected", "none", 2, 1)
 	cfg.Fleet.Stops = restart(90 * time.Second)
@@ -89,7 +90,7 @@ func TestEndsAreKnown(t *testing.T) {
 	assert.Equal(t, []time.Duration{-1, 150 * time.Second}, ends())
 }
 
-// What is before the end of the warm-up is not in the results.
+// Results from before the end of the warm-up are not counted.
 func TestWarmUpDoesNotCount(t *testing.T) {
 	var jobs []trace.Job
 	for at := range 100 {
@@ -111,7 +112,7 @@ func TestWarmUpDoesNotCount(t *testing.T) {
 	assert.InDelta(t, 49.5, totals.Length.Seconds(), 1.1)
 }
 
-// Sidecars that see the same reports see them at the same instant.
+// Sidecars that share reports receive them at the same instant.
 func TestReportsTogether(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		cfg := setup(t, "random", "none", 2, 1)
@@ -125,8 +126,8 @@ func TestReportsTogether(t *testing.T) {
 	}
 }
 
-// Of three upstreams, two live for a minute, stop at one instant, and are away for 5 to 10 s. No life ends later than
-// the catalogue says.
+// Of three upstreams, two live for a minute, stop at the same instant, and are down for 5 to 10 s. No life ends later
+// than the catalogue states.
 func TestPreemptibleLives(t *testing.T) {
 	cfg := setup(t, "random", "none", 3, 1)
 	cfg.Fleet.Stops = Stops{First: time.Minute, Upstreams: 2, Away: 5 * time.Second, AwayMost: 10 * time.Second, Again: time.Minute, Early: 0.3}

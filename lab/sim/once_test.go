@@ -12,8 +12,8 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Where no key comes twice, there is nothing to agree on: from the first job on, jobs last as long as where each sidecar
-// counts its own, whatever upstreams with one core report.
+// If no key occurs twice, sidecars have nothing to coordinate: from the first job on, jobs last as long as with sidecars
+// that count only their own jobs, whatever upstreams with one core report.
 func TestKeysThatComeOnce(t *testing.T) {
 	const servers, n, cold, seeds = 8, 3000, 300, 6
 	last := func(policy string, sidecars int, change func(*Config), seed uint64) (first, others float64) {

@@ -19,23 +19,23 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// prewarm adds prefetches to a trace: once it is known that an upstream stops, for the projects that had most jobs there.
+// prewarm adds prefetches to a trace: when an upstream's stop is announced, for the projects with the most jobs there.
 type prewarm struct {
 	jobs  iter.Seq[trace.Job]
-	most  int // projects of an upstream
+	most  int // maximum number of projects per upstream
 	stops sim.Stops
 	known map[uint64]trace.Job // the last job of each project
-	there [14]map[uint64]int   // jobs of each project at each upstream in the last minutes
+	there [14]map[uint64]int   // recent jobs of each project at each upstream
 }
 
 func (p *prewarm) source(yield func(trace.Job) bool) {
-	next, line, lines := 0, trace.Line(0), []trace.Line{0} // the new line of each line
+	next, line, lines := 0, trace.Line(0), []trace.Line{0} // the new number of each line
 	for i := range p.there {
 		p.there[i] = map[uint64]int{}
 	}
 	for job := range p.jobs {
 		for ; next < len(p.there); next++ {
-			at := p.stops.First + time.Duration(next)*p.stops.Every - 27*time.Second // sidecars know of the notice
+			at := p.stops.First + time.Duration(next)*p.stops.Every - 27*time.Second // when sidecars know of the stop
 			if at.Seconds() > job.Offset {
 				break
 			}
@@ -49,7 +49,7 @@ func (p *prewarm) source(yield func(trace.Job) bool) {
 					return
 				}
 			}
-			for _, counts := range p.there { // what was long ago counts little
+			for _, counts := range p.there { // older jobs count less
 				maps.DeleteFunc(counts, func(key uint64, n int) bool { counts[key] = n / 2; return n < 2 })
 			}
 		}
@@ -62,7 +62,7 @@ func (p *prewarm) source(yield func(trace.Job) bool) {
 	}
 }
 
-// To prefetch the busiest projects of an upstream that is about to stop at their next upstreams does not pay: it adds
+// Prefetching the busiest projects of an upstream that will stop, at their next upstreams, does not pay: it adds
 // fetches, and jobs are hardly faster. So the sidecar does not do it. lab/results/prewarm.txt has more seeds and loads.
 func TestPrewarmDoesNotPay(t *testing.T) {
 	const seeds, jobs, away = 3, 20000, 20 * time.Second

@@ -15,8 +15,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// poisson is n jobs of exponential work at exponential intervals, one
-// joblet each and nothing to share.
+// poisson is n jobs with exponential work and exponential times between arrivals, each with one
+// joblet and nothing to share.
 type poisson struct {
 	rng          *rand.Rand
 	rate, work   float64
@@ -38,7 +38,7 @@ func (p poisson) all(yield func(trace.Job) bool) {
 	}
 }
 
-// setup is a run on a fleet in which jobs wait as long as they must.
+// setup returns a run with a fleet in which jobs never reach a timeout.
 func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
 	t.Helper()
 	c := Config{Fleet: DefaultFleet(), Sidecars: DefaultSidecars()}
@@ -52,7 +52,7 @@ func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
 	return c
 }
 
-// erlangC is the mean wait in an M/M/k queue, by the Erlang C formula.
+// erlangC returns the mean wait in an M/M/k queue, by the Erlang C formula.
 func erlangC(k int, rate, work float64) float64 {
 	a := rate * work
 	sum, term := 0.0, 1.0
@@ -64,12 +64,12 @@ func erlangC(k int, rate, work float64) float64 {
 	return term / (sum + term) * work / (float64(k) - a)
 }
 
-// Invariant 9: a server is an M/M/k queue when its jobs are.
+// Invariant 9: a server with Poisson arrivals and exponential work behaves as an M/M/k queue.
 func TestAgreesWithErlangC(t *testing.T) {
 	for _, c := range []struct {
 		cores int
 		load  float64
-		jobs  int // enough for an error well below the 3 % that are allowed
+		jobs  int // enough for an error well below the allowed 3 %
 	}{{1, 0.5, 200_000}, {4, 0.7, 500_000}} {
 		const work = 2.0
 		rate := c.load * float64(c.cores) / work
@@ -104,8 +104,8 @@ func TestDeterminism(t *testing.T) {
 	assert.Equal(t, first, run())
 }
 
-// High jobs go first: with a fifth of the jobs high, at a high load, they wait
-// far less, and the mean of all is as without priorities.
+// High jobs run first: with a fifth of the jobs high, at a high load, they wait far less, and
+// the mean of all jobs is as without priorities.
 func TestPriorityGoesFirst(t *testing.T) {
 	var sum [selection.Priorities]float64
 	var n [selection.Priorities]float64
@@ -148,8 +148,8 @@ func requireEnds(t *testing.T, got map[int64]Result, want ...float64) {
 	}
 }
 
-// A submitter sends its next job once it has seen the response to the one before.
-// By then the server has given the core to a job that waited there.
+// A submitter sends its next job after the response to the one before. By then the server has
+// assigned the core to a waiting job.
 func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
 	got := played(t, setup(t, "random", "none", 1, 1),
 		trace.Job{Offset: 0, Operators: 10},
@@ -158,7 +158,7 @@ func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
 	requireEnds(t, got, 10, 15, 16)
 }
 
-// The cache is a naive list with the oldest first.
+// The cache equals a naive list, sorted by last use.
 func TestCacheAgainstNaiveList(t *testing.T) {
 	type entry struct {
 		k     key
@@ -190,7 +190,7 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 	}
 }
 
-// A container pool is a naive list, the one that was used the longest ago first.
+// A container pool equals a naive list, sorted by last use.
 func TestContainersAgainstNaiveList(t *testing.T) {
 	type container struct {
 		project uint64
@@ -233,8 +233,8 @@ func TestContainersAgainstNaiveList(t *testing.T) {
 	}
 }
 
-// BenchmarkRun plays jobs with projects through the sidecars, three quarters of
-// what the fleet can do.
+// BenchmarkRun simulates jobs with projects through the sidecars, at three quarters of the
+// fleet's capacity.
 func BenchmarkRun(b *testing.B) {
 	for name, sidecars := range map[string]int{"one scheduler": 1, "40 sidecars": 40} {
 		b.Run(name, func(b *testing.B) {

@@ -13,8 +13,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Jobs wait shorter if upstreams withdraw waiting jobs for idle ones, and each job ends once, also where an upstream hangs, where
-// upstreams restart, and where people lose patience.
+// Jobs wait less if upstreams withdraw waiting jobs for idle ones. Each job ends once, also if an upstream hangs, if
+// upstreams restart, and if people give up.
 func TestWithdrawnJobs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var jobs []trace.Job
@@ -27,7 +27,7 @@ func TestWithdrawnJobs(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*Config)
-		whole  bool // all jobs are done
+		whole  bool // all jobs have ended
 	}{
 		"all is well": {func(*Config) {}, true},
 		"one hangs": {func(c *Config) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Sources and files change the hash, tests and other folders do not; a folder without sources is an error.
+// Sources and files change the hash; tests and other folders do not. A folder without sources is an error.
 func TestHashIsOfTheSources(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) (string, error) {
@@ -45,7 +45,7 @@ func TestHashIsOfTheSources(t *testing.T) {
 	}
 }
 
-// What is listed is there.
+// The listed folders and files exist.
 func TestWhatIsListedIsThere(t *testing.T) {
 	for _, paths := range [][]string{Judged(), Simulated(), Prompts()} {
 		_, err := Hash("../..", paths...)

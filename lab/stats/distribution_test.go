@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// draws are distributions of very different shapes and ranges.
+// draws are distributions with very different shapes and ranges.
 var draws = map[string]func(*rand.Rand) float64{
 	"uniform":    func(rng *rand.Rand) float64 { return rng.Float64() },
 	"long tail":  func(rng *rand.Rand) float64 { return math.Exp(3 * rng.NormFloat64()) },
@@ -19,7 +19,7 @@ var draws = map[string]func(*rand.Rand) float64{
 	"falling":    func() func(*rand.Rand) float64 { v := 1e9; return func(*rand.Rand) float64 { v *= 0.99; return v } }(),
 }
 
-// exact is the value of rank ceil(q x n) of sorted values.
+// exact returns the value of rank ceil(q x n) of sorted values.
 func exact(sorted []float64, q float64) float64 {
 	return sorted[max(1, int(math.Ceil(q*float64(len(sorted)))))-1]
 }

@@ -71,8 +71,8 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestRatioHoldsTheTruth counts how often the interval holds the true ratio of
-// pairs that differ far more from each other than their ratios do.
+// TestRatioHoldsTheTruth counts how often the interval contains the true ratio of pairs that
+// differ far more from each other than their ratios do.
 func TestRatioHoldsTheTruth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	const trials, truth = 400, 0.9

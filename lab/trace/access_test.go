@@ -17,7 +17,7 @@ func open(t *testing.T, text string) (*Logs, []Job) {
 	return logs, logs.Estimate(1, 0)
 }
 
-// written are the lines that a proxy writes by its settings in lab/README.md, where its fields have these values in turn.
+// written returns the lines that a proxy would write with its settings in lab/README.md and these values of its fields.
 func written(t *testing.T, proxy, format string, fields map[string][]string) (text string) {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
@@ -26,7 +26,7 @@ func written(t *testing.T, proxy, format string, fields map[string][]string) (te
 	found := regexp.MustCompile(format).FindStringSubmatch(block)
 	require.NotNil(t, found, proxy)
 	for i := range 3 {
-		line := regexp.MustCompile(`(\w+): "`).ReplaceAllString(found[1], `"$1":"`) // Envoy makes JSON of YAML
+		line := regexp.MustCompile(`(\w+): "`).ReplaceAllString(found[1], `"$1":"`) // Envoy converts YAML to JSON
 		for field, values := range fields {
 			require.Contains(t, line, field, proxy)
 			line = strings.ReplaceAll(line, field, values[i])
@@ -37,8 +37,8 @@ func written(t *testing.T, proxy, format string, fields map[string][]string) (te
 	return text
 }
 
-// The settings of lab/README.md for HAProxy, nginx and Envoy, and a CSV file, log the same jobs: one that was
-// tried twice the last attempt, and of one whose submitter left that it reached no upstream.
+// With the settings of lab/README.md, HAProxy, nginx and Envoy log the same jobs as a CSV file. For a retried
+// job they log the last attempt, and for one whose submitter disconnected, that it reached no upstream.
 func TestAccessLogs(t *testing.T) {
 	for name, text := range map[string]string{
 		"HAProxy": written(t, "HAProxy", `log-format '(.*)'`, map[string][]string{
@@ -60,7 +60,7 @@ func TestAccessLogs(t *testing.T) {
 		assert.InDeltaSlice(t, []float64{0, 1.5, 1.9}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset}, 1e-6, name)
 		assert.Equal(t, Project("a"), jobs[0].Project)
 		want, fetch := Seen{Upstreams: 2, Hits: 1, Hit: 2, Keys: 1, Duration: 1.25, Cores: 1, Unlike: 1}, 1.5
-		if name == "HAProxy" { // it does not log hits
+		if name == "HAProxy" { // it does not log cache hits
 			want.Hits, want.Hit, want.Fetch, fetch = 0, 0, 0.5, 0.5
 		}
 		logs.Seen.Duration, logs.Seen.Fetch, logs.Seen.Wait = ms(logs.Seen.Duration), ms(logs.Seen.Fetch), ms(logs.Seen.Wait)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// request is one of 40 requests that each form below writes, in the order of their ends.
+// request is one of 40 requests that each format below contains, in the order of their ends.
 type request struct {
 	at, end      time.Time
 	ms           int
@@ -31,7 +31,7 @@ func requests() (all []request) {
 	return all
 }
 
-// The same requests in forms that proxies, collectors and exporters write are the same jobs, and no line is left out.
+// The same requests, in the formats of proxies, collectors and exporters, give the same jobs, and every line is read.
 func TestForms(t *testing.T) {
 	const clf = "02/Jan/2006:15:04:05 -0700"
 	iso := func(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
@@ -156,7 +156,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// A line that cannot be read costs only itself, and is named.
+// A line that cannot be read is reported and skipped.
 func TestBadLines(t *testing.T) {
 	const head, good = "time,key,duration\n", "5,a,1\n"
 	long := strings.Repeat("x", 3*maxLine)
@@ -175,7 +175,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// Null, "" and no key are jobs without affinity. Large numbers are keys of their own.
+// Null, "" and a missing key mean no affinity. Large numbers are distinct keys.
 func TestKeys(t *testing.T) {
 	text := ""
 	for _, key := range []string{`"key":null,`, `"key":"",`, `"key":"-",`, ``, `"key":9007199254740993,`, `"key":9007199254740992,`, `"key":"9007199254740993",`} {
@@ -190,7 +190,7 @@ func TestKeys(t *testing.T) {
 	assert.Equal(t, []Project{"", "", "", "", "9007199254740993", "9007199254740992", "9007199254740993"}, keys)
 }
 
-// nginx names the group of upstreams where it reached none.
+// If nginx reached no upstream, it logs the name of the upstream group.
 func TestAnUpstreamGroupIsNoUpstream(t *testing.T) {
 	logs, err := ReadLogs(1000, nil, file(t, "time,key,duration,upstream\n5,a,1,10.0.0.1:80\n6,a,1,unix:/a\n7,a,1,\"10.0.0.1:80, backend\"\n"))
 	require.NoError(t, err)
@@ -220,7 +220,8 @@ func TestCompressedLogs(t *testing.T) {
 	require.ErrorContains(t, err, "is UTF-16")
 }
 
-// Of a log with gaps of years, as of a clock that was set late, the time with most jobs counts.
+// If a log has gaps of years, for example because a clock was wrong, the period with the most
+// jobs is used.
 func TestBusiestPeriodIsUsed(t *testing.T) {
 	logs, err := ReadLogs(1000, nil, file(t, "time,key,duration\n"+strings.Repeat("5,a,1\n", 9)+strings.Repeat("1767603600.1,a,1\n", 20)+"1893834000.1,a,1\n"))
 	require.NoError(t, err)

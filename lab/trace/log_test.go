@@ -23,8 +23,8 @@ import (
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// logged is what a sidecar logs of such jobs, which are in the order of their ends, with a
-// line about something else before each.
+// logged returns a sidecar's log of these jobs, which are sorted by end, with another line
+// before each.
 func logged(t *testing.T, jobs ...*record.Job) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func logged(t *testing.T, jobs ...*record.Job) string {
 	return out.String()
 }
 
-// served is a job that came after some seconds and took so long.
+// served returns a job with this arrival and duration, in seconds.
 func served(after, took float64, project string) *record.Job {
 	total := Duration(took)
 	return &record.Job{
@@ -58,7 +58,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// The jobs of two sidecars are in the order in which they came.
+// The jobs of two sidecars are sorted by arrival.
 func TestLogsAreMerged(t *testing.T) {
 	cold := served(2, 5.5, "2")
 	cold.Attempts[0].Cache, cold.Attempts[0].Hint.Fetched = selection.NotCached, time.Second
@@ -87,7 +87,7 @@ func TestLogsAreMerged(t *testing.T) {
 	}, notes)
 }
 
-// costsOf are the fetches and the work of jobs, in seconds.
+// costsOf formats the fetches and the work of jobs, in seconds.
 func costsOf(jobs []Job) (list []string) {
 	for _, j := range jobs {
 		list = append(list, fmt.Sprint(ms(j.Load), ms(j.Operators)))
@@ -97,7 +97,7 @@ func costsOf(jobs []Job) (list []string) {
 
 func ms(s float64) float64 { return float64(Duration(s).Round(time.Millisecond)) / 1e9 }
 
-// What cannot be read is reported with file and line.
+// A line that cannot be read is reported with file and line.
 func TestUnreadableLinesAreNamed(t *testing.T) {
 	whole := logged(t, served(0, 2, "1"), served(300, 2, "1"), served(310, 2, "1"))
 	path := file(t, "panic: oh\n"+strings.Replace(whole, `"priority":"low"`, `"priority":"urgent"`, 1)+`{"level":"info","ts":"2026-01`+"\n"+whole[:30])
@@ -117,12 +117,13 @@ func TestLogsWithoutAJobAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "absent.log")
 }
 
-// job is an entry of a job that came to upstream x, took so long and was answered.
+// job returns the entry of a successful job of upstream x.
 func job(project Project, at, took float64) entry {
 	return entry{upstream: "x", job: Job{Project: project, Offset: at}, end: at + took, took: took, most: took, answered: true}
 }
 
-// estimated returns the costs if an upstream runs this many jobs at a time.
+// estimated returns the costs under the assumption that an upstream runs this many jobs at a
+// time.
 func estimated(cores int, all ...entry) []string {
 	return costsOf((&Logs{entries: slices.Clone(all)}).Estimate(cores, 0))
 }
@@ -145,7 +146,7 @@ func TestWaitsAreRebuilt(t *testing.T) {
 	assert.Equal(t, []string{"3 2", "3 2", "3 2"}, estimated(2, miss, job("a", 1, 4), job("a", 9, 2)), "the second one waited for the fetch")
 }
 
-// A job waits for the one before it of its session, if that had ended when it came.
+// A job waits for the job before it in its session, if that had ended when it arrived.
 func TestJobsOfASessionWait(t *testing.T) {
 	logs, err := ReadLogs(100, nil, file(t, "time,id,session,duration,priority\n0.5,a,s,1,high\n1.5,b,s,1,high\n2,c,s,1,high\n2.5,d,r,1,high\n3.5,e,s,1,high\n9.5,f,,1,high\n9.6,g,,1,high\n"))
 	require.NoError(t, err)
@@ -163,7 +164,7 @@ func TestJobsOfASessionWait(t *testing.T) {
 	assert.Equal(t, "high", jobs[0].Priority.String())
 }
 
-// A published trace is read as it is.
+// A published trace is read without changes.
 func TestPrompts(t *testing.T) {
 	jobs, err := Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)

@@ -16,14 +16,14 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// config is the default with a change.
+// config returns the default, modified by change.
 func config(change func(*Config)) Config {
 	c := Default()
 	change(&c)
 	return c
 }
 
-// small is an hour with few projects.
+// small returns the configuration of an hour with few projects.
 func small(seed uint64) Config {
 	return config(func(c *Config) {
 		c.Seed = seed
@@ -40,7 +40,7 @@ func all(t *testing.T, cfg Config) []trace.Job {
 	return slices.Collect(g.Jobs)
 }
 
-// text is all that the generator draws of the jobs.
+// text formats everything that the generator draws.
 func text(jobs []trace.Job) string {
 	var out strings.Builder
 	for _, j := range jobs {
@@ -50,8 +50,8 @@ func text(jobs []trace.Job) string {
 	return out.String()
 }
 
-// TestSameSeedSameBytes: equal seeds give equal bytes, from one version to the next. So a
-// change of any draw is seen here, and says that results must be made anew.
+// TestSameSeedSameBytes: equal seeds give equal bytes in every version. A change of any draw is
+// detected here, and requires new results.
 func TestSameSeedSameBytes(t *testing.T) {
 	for pattern, want := range map[Pattern]string{
 		schedules: "190977db20988fa7", steady: "6201fdcc63e3252c", sources: "a54f172ec4aedb9b", bursts: "8e62f086229bc9ed",
@@ -67,7 +67,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 			}
 		})
 		first := text(all(t, cfg))
-		if runtime.GOARCH == "amd64" { // others round otherwise
+		if runtime.GOARCH == "amd64" { // other architectures round differently
 			assert.Equal(t, want, fmt.Sprintf("%x", sha256.Sum256([]byte(first)))[:16], "%s", pattern)
 		}
 		cfg.Seed = 8
@@ -75,9 +75,8 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// TestEveryTraceIsValid draws configurations, and holds what is true of every
-// trace: the exact number of jobs, in order of time, within the duration, with
-// costs that make sense, and only earlier jobs to wait for.
+// TestEveryTraceIsValid draws configurations, and checks every trace: the exact number of jobs,
+// sorted by time, within the duration, with valid costs, and dependencies only on earlier jobs.
 func TestEveryTraceIsValid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 8 {
@@ -123,7 +122,7 @@ func TestEveryTraceIsValid(t *testing.T) {
 	}
 }
 
-// TestMemoryGrowsWithThePopulation counts the processes under way at any time.
+// TestMemoryGrowsWithThePopulation counts the active processes at any time.
 func TestMemoryGrowsWithThePopulation(t *testing.T) {
 	cfg := small(1)
 	cfg.Jobs, cfg.Duration = 200_000, day

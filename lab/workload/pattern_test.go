@@ -42,7 +42,8 @@ func TestConfigRefusesInvalidValues(t *testing.T) {
 	}
 }
 
-// The two loads of Turner's thesis: one burst with a second between its jobs, and bursts with pauses.
+// The two loads of Turner's thesis: one burst with a second between its jobs, and several bursts with
+// pauses.
 func TestBursts(t *testing.T) {
 	sent := func(b Bursts, jobs int) (at []float64) {
 		for _, job := range all(t, config(func(c *Config) { c.Pattern, c.Bursts, c.Jobs = bursts, b, jobs })) {
@@ -57,7 +58,7 @@ func TestBursts(t *testing.T) {
 	assert.Equal(t, []float64{0, 2, 45, 47}, sent(Bursts{Size: 2, Every: 45, Gap: 2}, 4))
 }
 
-// Half of the jobs are for one of two projects, and every 100 s for two others.
+// Half of the jobs belong to one of two projects, and every 100 s to two others.
 func TestHotProjectsChange(t *testing.T) {
 	jobs := all(t, config(func(c *Config) {
 		c.Pattern, c.Jobs, c.Duration, c.Projects, c.Hot = steady, 4000, 200, 100_000, Hot{Projects: 2, Share: 0.5, Every: 100}
@@ -79,8 +80,8 @@ func TestHotProjectsChange(t *testing.T) {
 	}
 }
 
-// TestCrowdIsAdded: the jobs of the pattern stay what they are, and those of
-// the crowd are of one project, within its time.
+// TestCrowdIsAdded: the jobs of the pattern do not change, and those of the crowd belong to one
+// project, within the crowd's time.
 func TestCrowdIsAdded(t *testing.T) {
 	plain := small(4)
 	crowded := plain
@@ -115,7 +116,7 @@ func TestCrowdIsAdded(t *testing.T) {
 	assert.InDelta(t, 750, high, 120)
 }
 
-// Jobs of a project need the same, or each what it draws; nothing twice.
+// All jobs of a project need the same data, or each job draws its own; no data twice.
 func TestNeeds(t *testing.T) {
 	for _, each := range []bool{false, true} {
 		jobs := all(t, config(func(c *Config) {
@@ -144,7 +145,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// Size multiplies what the data of others costs, and changes nothing else.
+// Size multiplies the cost of the additional data, and changes nothing else.
 func TestSizeOfNeeds(t *testing.T) {
 	of := func(size float64) []trace.Job {
 		return all(t, config(func(c *Config) {
@@ -170,7 +171,7 @@ func fromSources(change func(*Config)) Config {
 	})
 }
 
-// counts are the jobs of each minute.
+// counts returns the jobs per minute.
 func counts(jobs []trace.Job, minutes int) []float64 {
 	n := make([]float64, minutes)
 	for _, job := range jobs {
@@ -190,8 +191,8 @@ func variance(values []float64) float64 {
 	return sum
 }
 
-// TestSourcesAreBursty: the jobs of a minute vary far more than those of a
-// Poisson process, whose variance is the mean, and still do over ten minutes.
+// TestSourcesAreBursty: the number of jobs per minute varies far more than in a Poisson
+// process, whose variance is the mean, and also over ten minutes.
 func TestSourcesAreBursty(t *testing.T) {
 	jobs := all(t, fromSources(func(*Config) {}))
 	minutes := counts(jobs, 120)

@@ -9,7 +9,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// ExampleNew is what a test of a submitter does: the first attempt fails, and the submitter sends its job again.
+// ExampleNew shows a test of a submitter: the first attempt fails, and the submitter sends its job again.
 func ExampleNew() {
 	t := new(inTest) // in a test, its *testing.T
 	defer t.end()
@@ -34,7 +34,7 @@ func ExampleNew() {
 	// /v1/jobs true
 }
 
-// inTest stands for a *testing.T, which an example does not have.
+// inTest replaces the *testing.T, which an example does not have.
 type inTest struct {
 	testing.TB
 	ends []func()

@@ -18,7 +18,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// TestCut: the answer is a true beginning of the whole one, and an error.
+// TestCut: the submitter receives a part of the response, and an error.
 func TestCut(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	_, whole, err := job(t, up)
@@ -48,7 +48,7 @@ func TestCut(t *testing.T) {
 	assert.EqualValues(t, 10, answer.length)
 }
 
-// TestHang: no answer until the submitter leaves, which ends the job, or the fault
+// TestHang: no response until the submitter disconnects, which ends the job, or until the fault
 // is replaced.
 func TestHang(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
@@ -58,7 +58,7 @@ func TestHang(t *testing.T) {
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := submitter(t).Do(r) //nolint:bodyclose // there is none
+		_, err := submitter(t).Do(r) //nolint:bodyclose // there is no response
 		assert.ErrorIs(t, err, context.Canceled)
 	})
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 1 }))
@@ -104,7 +104,7 @@ func TestRefuse(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestKill: a job that is being answered breaks off, and what is cached survives.
+// TestKill: the response to a running job is truncated, and the cache survives.
 func TestKill(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	up.SetFault(fakeupstream.Fault{Stall: true, StallAfter: 4})
@@ -116,7 +116,7 @@ func TestKill(t *testing.T) {
 	require.Error(t, err)
 	_, err = net.Dial("tcp", up.Address())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	up.Kill() // twice is as good as once
+	up.Kill() // a second call changes nothing
 
 	up.SetFault(fakeupstream.Fault{})
 	require.NoError(t, up.Refuse(false))

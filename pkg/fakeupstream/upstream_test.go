@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// submitter has connections of its own, which end with the test.
+// submitter returns a client with its own connections, which are closed at the end of the test.
 func submitter(t *testing.T) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -40,14 +40,14 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// head is what comes before an answer's body; zero when nothing came.
+// head is the head of a response; zero if none was received.
 type head struct {
 	status int
 	header http.Header
 	length int64
 }
 
-// job sends the thesis's job and reads the whole answer.
+// job sends the thesis's job and reads the whole response.
 func job(t *testing.T, up *fakeupstream.Upstream) (h head, body string, err error) {
 	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
 	if err != nil {
@@ -119,7 +119,7 @@ func TestStatusAndHeader(t *testing.T) {
 	assert.Empty(t, answer.header.Get("X-Load"))
 }
 
-// TestHandler: a handler's responses meet faults, and its jobs are recorded.
+// TestHandler: faults apply to a handler's responses, too, and its jobs are recorded.
 func TestHandler(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{
 		Listen: "127.0.0.2:0", Cached: []string{"7"},
@@ -182,7 +182,7 @@ func TestReports(t *testing.T) {
 	up.SetLoad(9, -1)
 	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_stalled_joblets{priority=\"low\"} 0\n")
 
-	// A fault of reports is none of jobs.
+	// A fault of reports does not apply to jobs.
 	up.SetReportFault(fakeupstream.Fault{Status: 500, Body: "garbage"})
 	assert.Equal(t, "garbage", get(t, up.URL+"/metrics"))
 	assert.Equal(t, "garbage", get(t, up.URL+"/v1/cache/projects"))
@@ -191,14 +191,14 @@ func TestReports(t *testing.T) {
 	assert.NotEqual(t, "garbage", body)
 }
 
-// TestSwitchesWhileRunning: everything may be switched while jobs run.
+// TestSwitchesWhileRunning: all settings can be changed while jobs run.
 func TestSwitchesWhileRunning(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 25 {
-				_, _, _ = job(t, up) // whole or not, it ends
+				_, _, _ = job(t, up) // complete or truncated
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// picker is how a pool asks a policy to pick one of n views.
+// picker returns a function that lets a policy pick one of n views, as a pool does.
 func picker(policy selection.Policy, n int) func(selection.Job, []selection.View, *rand.Rand) int {
 	coster, ok := policy.(selection.Coster)
 	if !ok {
@@ -23,7 +23,7 @@ func picker(policy selection.Policy, n int) func(selection.Job, []selection.View
 	}
 }
 
-// TestPickAllocatesNothing holds every policy to its claim of keeping nothing.
+// TestPickAllocatesNothing checks that picks of every policy allocate nothing.
 func TestPickAllocatesNothing(t *testing.T) {
 	for _, name := range selection.Names() {
 		policy, err := selection.New(name)

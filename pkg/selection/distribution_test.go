@@ -13,8 +13,8 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// TestBoundedHashSpillsInOrder sends one busy project's jobs, and none of them
-// ends. No upstream ever exceeds the bound, and they fill in rendezvous order.
+// TestBoundedHashSpillsInOrder sends the jobs of one busy project, which never end. No upstream
+// exceeds the bound, and upstreams fill in rendezvous order.
 func TestBoundedHashSpillsInOrder(t *testing.T) {
 	const project = 99
 	for factor, last := range map[float64]int{0: 5, 0.5: 7, 1: 7, 1.25: 6, 2: 4} {

@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// naive is Expected as docs/policies.md states it, with sorting and searching.
+// naive implements Expected as documented in docs/policies.md, with sorting and searching.
 type naive struct {
 	selection.Expected
 	job   selection.Job
@@ -35,7 +35,7 @@ func (n naive) warm(v selection.View) bool {
 	return n.job.Project == 0 || v.Cache != selection.NotCached
 }
 
-// jobs is how many jobs are at v, known or estimated from the views that report.
+// jobs returns the number of jobs at v, reported or estimated from the views that report.
 func (n naive) jobs(v selection.View) float64 {
 	if v.Fresh {
 		return v.Jobs
@@ -56,7 +56,7 @@ func (n naive) jobs(v selection.View) float64 {
 	return math.Max(estimate, math.Max(v.Jobs, v.InFlight))
 }
 
-// firstCachedBelowBound is where a job goes while too little is known of the load.
+// firstCachedBelowBound returns the place of a job while too little is known of the load.
 func (n naive) firstCachedBelowBound() (int, bool) {
 	jobs, weights := 1.0, 0.0
 	for _, v := range n.views {
@@ -107,7 +107,7 @@ func (n naive) pick() []float64 {
 		return boundedHashOracle(n.job, n.views, 1.5)
 	}
 	total := func(i int) float64 { return n.cost(i).Total }
-	least, cold := math.Inf(1), -1 // of the cached ones, and the first in order of the other cheapest
+	least, cold := math.Inf(1), -1 // the cheapest of the cached ones, and the first cheapest of the others in order
 	for _, i := range n.order {
 		switch {
 		case n.warm(n.views[i]):
@@ -128,17 +128,17 @@ func (n naive) pick() []float64 {
 	return policytest.Evenly(len(n.views), policytest.Lowest(n.views, cheapest, load))
 }
 
-// thePage has the constants that docs/policies.md states.
+// thePage has the constants of docs/policies.md.
 func thePage() *selection.Expected {
 	return &selection.Expected{Spare: 0.2, Fetch: 0.2, Rank: 1.5, Crowding: 4.5, Tail: 0.4}
 }
 
-// expectedOracle is the oracle for these constants.
+// expectedOracle returns the oracle for these constants.
 func expectedOracle(e *selection.Expected) policytest.Oracle {
 	return func(job selection.Job, views []selection.View) []float64 { return newNaive(e, job, views).pick() }
 }
 
-// withoutParts takes some constants away at random.
+// withoutParts sets some constants to 0 at random.
 func withoutParts(rng *rand.Rand) *selection.Expected {
 	e := selection.DefaultExpected()
 	for _, constant := range []*float64{&e.Spare, &e.Fetch, &e.Rank, &e.Crowding, &e.Tail} {
@@ -149,7 +149,7 @@ func withoutParts(rng *rand.Rand) *selection.Expected {
 	return e
 }
 
-// TestExpectedWithoutParts compares with the oracle whatever is switched off.
+// TestExpectedWithoutParts compares with the oracle, with parts of the policy switched off.
 func TestExpectedWithoutParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for range 8000 {
@@ -161,14 +161,14 @@ func TestExpectedWithoutParts(t *testing.T) {
 	}
 }
 
-// costsOf are what the views cost.
+// costsOf returns the total costs of the views.
 func costsOf(policy selection.Coster, job selection.Job, views []selection.View) []selection.Cost {
 	costs := make([]selection.Cost, len(views))
 	policy.PickWithCosts(job, views, costs, rand.New(rand.NewPCG(1, 1)))
 	return costs
 }
 
-// TestExpectedCosts compares every view's cost with the oracle's, to the cause.
+// TestExpectedCosts compares each part of every view's cost with the oracle's.
 func TestExpectedCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for range 4000 {

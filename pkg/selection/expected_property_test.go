@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// TestExpectedCostsAreMonotone: more of what is bad never costs less.
+// TestExpectedCostsAreMonotone: a worse figure never lowers the cost.
 func TestExpectedCostsAreMonotone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(71, 72))
 	policy := selection.DefaultExpected()
@@ -33,7 +33,7 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 		case 2:
 			v.Warm /= 2
 		case 3:
-			v.Left /= 2 // 0 stays unknown
+			v.Left /= 2 // 0 remains unknown
 		}
 		after := costsOf(policy, job, views)
 		require.GreaterOrEqual(t, after[at].Total, before[at].Total-1e-9, "%+v for %+v", views[at], job)
@@ -48,7 +48,7 @@ func TestExpectedHasNoUnitOfTime(t *testing.T) {
 		job, views := policytest.Case(rng)
 		job.Service = max(job.Service, 0.1)
 		want := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
-		longer := math.Ldexp(1, rng.IntN(21)-10) // a power of two rounds nothing
+		longer := math.Ldexp(1, rng.IntN(21)-10) // a power of two causes no rounding
 		job.Service, job.Fetch = job.Service*longer, job.Fetch*longer
 		for i := range views {
 			v := &views[i]
@@ -85,7 +85,7 @@ func TestExpectedDoesNotHerd(t *testing.T) {
 	}
 }
 
-// TestExpectedPartsMatter: taking any part away changes some pick.
+// TestExpectedPartsMatter: switching any part off changes some pick.
 func TestExpectedPartsMatter(t *testing.T) {
 	full := selection.DefaultExpected()
 	for name, change := range map[string]func(*selection.Expected){

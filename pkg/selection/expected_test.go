@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// without is the policy with some constants changed.
+// without returns the policy with some constants changed.
 func without(change func(e *selection.Expected)) *selection.Expected {
 	e := selection.DefaultExpected()
 	change(e)
@@ -24,7 +24,7 @@ func noRank(e *selection.Expected)     { e.Rank = 0 }
 func noCrowding(e *selection.Expected) { e.Crowding = 0 }
 func noTail(e *selection.Expected)     { e.Tail = 0 }
 
-// busy loads an upstream with as many jobs more than its cores as backlog says.
+// busy gives an upstream as many jobs as it has cores, plus backlog.
 func busy(v *selection.View, backlog float64) {
 	v.Jobs = v.Cores + backlog
 }
@@ -56,9 +56,9 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 	}
 }
 
-// TestExpectedAgreesOnAColdProject: whatever the random source, every sidecar
-// sends a project that is cached nowhere to the same upstream, the first in
-// rendezvous order that is not much busier.
+// TestExpectedAgreesOnAColdProject: with any random source, every sidecar sends a project that
+// is cached nowhere to the same upstream: the first in rendezvous order that is not much busier
+// than the others.
 func TestExpectedAgreesOnAColdProject(t *testing.T) {
 	views := policytest.Idle(14)
 	for project := uint64(1); project < 300; project++ {
@@ -69,15 +69,15 @@ func TestExpectedAgreesOnAColdProject(t *testing.T) {
 			require.Equal(t, order[0], got)
 		}
 		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 1) // 4.2 s against the 4.6 s of a rank
+		busy(&crowded[order[0]], 1) // 4.2 s, and a rank costs 4.6 s
 		require.Equal(t, order[0], selection.DefaultExpected().Pick(job, crowded, nil))
 		busy(&crowded[order[0]], 5)
 		require.Equal(t, order[1], selection.DefaultExpected().Pick(job, crowded, nil))
 	}
 }
 
-// TestExpectedKeepsToItsOrderWhenCrowded: a project leaves its home for
-// upstreams that have room, and not for those that are nearly full.
+// TestExpectedKeepsToItsOrderWhenCrowded: a project goes from its first upstream to others with
+// free cores, but not to nearly full ones.
 func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
 	for _, c := range []struct {
 		jobs     float64 // at every other upstream of 40 cores
@@ -98,8 +98,8 @@ func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
 	}
 }
 
-// TestExpectedStops: of two upstreams that have the project the one that stops
-// soon gets no job, unless the other is the dearer by more than a stop would lose.
+// TestExpectedStops: of two upstreams that have the project's data, the one that stops soon
+// gets no job, unless the other costs more by more than a stop would.
 func TestExpectedStops(t *testing.T) {
 	views, rng := policytest.Idle(3), rand.New(rand.NewPCG(1, 1))
 	views[0].Warm, views[1].Warm = 1, 1
@@ -115,8 +115,8 @@ func TestExpectedStops(t *testing.T) {
 	require.Equal(t, 0, selection.DefaultExpected().Pick(job, views, rng))
 }
 
-// TestExpectedPriceOfAStop: near its end an upstream is dearer, at most by
-// the work and the fetch that a stop would lose.
+// TestExpectedPriceOfAStop: an upstream costs more near its end, at most by the work and the
+// fetch that a stop would lose.
 func TestExpectedPriceOfAStop(t *testing.T) {
 	job := selection.Job{Project: 1, Fetch: 5, Service: 4}
 	price := func(left float64) float64 {

@@ -13,8 +13,8 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// The guarantees of docs/policies.md, each over random views. -cases sets how
-// many; `make test-guarantees` runs a million of each.
+// The guarantees of docs/policies.md, each for random views. -cases sets their number; `make
+// test-guarantees` runs a million of each.
 var cases = flag.Int("cases", 30_000, "random cases for each guarantee")
 
 func everyCase(t *testing.T, seed uint64, check func(rng *rand.Rand, job selection.Job, views []selection.View)) {
@@ -34,7 +34,7 @@ func reported(views []selection.View) []selection.View {
 	return views
 }
 
-// totals are what each view costs.
+// totals returns the cost of each view.
 func totals(policy selection.Coster, job selection.Job, views []selection.View) []float64 {
 	all := make([]float64, len(views))
 	for i, c := range costsOf(policy, job, views) {
@@ -43,7 +43,7 @@ func totals(policy selection.Coster, job selection.Job, views []selection.View) 
 	return all
 }
 
-// spoil gives a view whatever figures an upstream might report.
+// spoil gives a view random figures, as a faulty upstream could report.
 func spoil(rng *rand.Rand, v *selection.View) {
 	figure := func() float64 {
 		figures := [...]float64{0, 1, 40, 5000, 1e9, 1e308, -1, -1e308, math.NaN(), math.Inf(1)}
@@ -71,8 +71,8 @@ func TestGuaranteeOwnCostAlone(t *testing.T) {
 	})
 }
 
-// Guarantee 1, where loads or rates are not known: what stands in for them stays
-// within what the other upstreams that report have.
+// Guarantee 1, where loads or rates are not known: the estimates stay within the range of the
+// other upstreams' reports.
 func TestGuaranteeStandIns(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 2, func(rng *rand.Rand, job selection.Job, views []selection.View) {
@@ -119,7 +119,7 @@ func TestGuaranteeMoreLoadNeverAttracts(t *testing.T) {
 	})
 }
 
-// Guarantee 3: no job goes where it costs more than the cheapest upstream does.
+// Guarantee 3: no job is sent to an upstream that costs more than the cheapest.
 func TestGuaranteeNoDearerThanTheCheapest(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 4, func(rng *rand.Rand, job selection.Job, views []selection.View) {
@@ -130,8 +130,8 @@ func TestGuaranteeNoDearerThanTheCheapest(t *testing.T) {
 	})
 }
 
-// Guarantee 4: a better report makes an upstream no dearer, and no cheaper
-// upstream is left for it: where it was picked it stays picked.
+// Guarantee 4: a better report never raises an upstream's cost. If the upstream was picked, it
+// is picked again.
 func TestGuaranteeBetterReportKeepsTheJob(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 5, func(rng *rand.Rand, job selection.Job, views []selection.View) {
@@ -188,8 +188,8 @@ func TestGuaranteeUnknownCountsAsTheMedian(t *testing.T) {
 	})
 }
 
-// Guarantee 6: without figures of load and caches, jobs go as bounded hashing
-// sends them, and those whose projects hardly come again as the fewest in flight do.
+// Guarantee 6: without figures of load and caches, jobs are sent as by bounded hashing, and
+// those of projects that rarely recur to the upstream with the fewest jobs in flight.
 func TestGuaranteeWithoutReports(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 7, func(rng *rand.Rand, job selection.Job, views []selection.View) {
@@ -206,7 +206,8 @@ func TestGuaranteeWithoutReports(t *testing.T) {
 	})
 }
 
-// Whoever implements the rule from docs/policies.md makes the same choices, except between costs that differ by rounding.
+// An implementation of the rule in docs/policies.md makes the same choices, except between costs that differ only by
+// rounding.
 func TestGuaranteeThePage(t *testing.T) {
 	policy := selection.DefaultExpected()
 	everyCase(t, 8, func(rng *rand.Rand, job selection.Job, views []selection.View) {

@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// oracles has one for every policy.
+// oracles returns an oracle for every policy.
 func oracles() map[string]policytest.Oracle {
 	return map[string]policytest.Oracle{
 		"expected":        expectedOracle(thePage()),
@@ -100,8 +100,8 @@ func baselineOracle(job selection.Job, views []selection.View) []float64 {
 	return policytest.Evenly(len(views), order[:1])
 }
 
-// TestBaselineReassignsMostProjects reproduces what the thesis (4.1.2) found:
-// it is stable, but when one upstream goes, more than half of all projects move.
+// TestBaselineReassignsMostProjects reproduces a result of the thesis (4.1.2): the choice is
+// stable, but when one upstream leaves, more than half of all projects move.
 func TestBaselineReassignsMostProjects(t *testing.T) {
 	views, rng := policytest.Idle(14), rand.New(rand.NewPCG(1, 1))
 	moved := 0

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// home is the upstream with the highest score.
+// home returns the upstream with the highest score.
 func home(project uint64, ids []uint64, weight func(uint64) float64) uint64 {
 	best, score := uint64(0), math.Inf(-1)
 	for _, id := range ids {
@@ -43,8 +43,8 @@ func TestRendezvousMovesOnlyTheLostUpstreamsProjects(t *testing.T) {
 	}
 }
 
-// TestRendezvousBalances uses close small numbers for projects and upstreams,
-// which a weak hash would show.
+// TestRendezvousBalances uses small consecutive numbers for projects and upstreams, which a
+// weak hash would not distribute evenly.
 func TestRendezvousBalances(t *testing.T) {
 	ids := []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}
 	counts, want := make([]int, len(ids)), make([]float64, len(ids))
@@ -66,8 +66,8 @@ func TestRendezvousRespectsWeights(t *testing.T) {
 	require.NoError(t, policytest.Spread(counts, want))
 }
 
-// TestRendezvousWeightMovesOnlyItsOwn: when an upstream's weight falls, no
-// project moves but off that upstream.
+// TestRendezvousWeightMovesOnlyItsOwn: if an upstream's weight falls, projects move only away
+// from that upstream.
 func TestRendezvousWeightMovesOnlyItsOwn(t *testing.T) {
 	ids := []uint64{1, 2, 3, 4, 5}
 	lighter := func(id uint64) float64 {

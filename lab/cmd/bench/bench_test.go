@@ -25,7 +25,7 @@ import (
 	"example.org/pilotfish/test/loopback"
 )
 
-// built is a pilotfish of the present sources.
+// built returns a pilotfish that is built from the current sources.
 func built(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pilotfish")
@@ -34,7 +34,7 @@ func built(t *testing.T) string {
 	return path
 }
 
-// TestMain is also a replacement of wrk, which need not be installed: it submits each job once.
+// TestMain also replaces wrk, which need not be installed: it submits each job once.
 func TestMain(m *testing.M) {
 	file := os.Getenv("BODIES")
 	if file == "" {
@@ -85,12 +85,12 @@ func TestSmoke(t *testing.T) {
 	assert.Regexp(t, `50 jobs of 4 KB that wait +idle MB +waiting jobs .*\npilotfish +[0-9.]+ +50\.0 +[0-9.]+ +[0-9.]+\n`, stdout.String())
 }
 
-// A race sends every job through one and through three sidecars, before servers of their own.
+// A race sends every job through one and through three sidecars, each with separate servers.
 func TestRace(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "race.svg")
 	var stdout, stderr bytes.Buffer
 	c := raceCommand{Root: "../../..", Pilotfish: built(t), Rounds: 1, Chart: chart, length: time.Second, jobs: 60}
-	t.Setenv("PATH", t.TempDir()) // no peer is there
+	t.Setenv("PATH", t.TempDir()) // no peer is installed
 	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
 	svg, err := os.ReadFile(chart)
 	require.NoError(t, err)
@@ -208,8 +208,8 @@ func TestRatiosOfARace(t *testing.T) {
 		r.tables[0].ratios())
 }
 
-// Simulates a race with first-come-first-served servers, and with servers that know all durations, to show how much of
-// the gain is due to the servers' order. HAProxy's servers are first come, first served.
+// Simulates a race with servers that serve in order of arrival, and with servers that know all durations, to show how
+// much of the gain is due to the servers' order. HAProxy's servers serve in order of arrival.
 func TestRaceByQueueOrder(t *testing.T) {
 	c := raceCommand{length: 210 * time.Second, jobs: 1400}
 	for i := range 3 {

@@ -28,7 +28,7 @@ func TestJudgingsAreAppended(t *testing.T) {
 	require.ErrorContains(t, add(filepath.Dir(list), ""), "is a directory")
 }
 
-// A result is played once for the same sources and the same scenario.
+// A result is computed once for the same sources and scenario.
 func TestResultsAreKept(t *testing.T) {
 	scenario := write(t, "s.yaml", "workload: {jobs: 20, duration: 60, pattern: steady}\nruns: [{name: a, policy: random}]\n")
 	result := filepath.Join(t.TempDir(), "result.txt")

@@ -20,7 +20,7 @@ import (
 	"example.org/pilotfish/test/loopback"
 )
 
-// A day that a sidecar recorded is sent again to two targets, with the same bodies.
+// The jobs that a sidecar recorded are sent to two targets, with the same bodies.
 func TestReplayOfARecordedDay(t *testing.T) {
 	dir := t.TempDir()
 	log := recorded(t, dir)
@@ -31,7 +31,7 @@ func TestReplayOfARecordedDay(t *testing.T) {
 	assert.Contains(t, read(t, dir+"/page.html"), `"name":"`+b.URL+`","jobs":{"at":[0,`)
 	for _, target := range []*fakeupstream.Upstream{a, b} {
 		require.NoError(t, target.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 6 }))
-		got := map[string]string{} // those that are due at nearly one time can overtake each other
+		got := map[string]string{} // jobs due at nearly the same time can overtake each other
 		for _, j := range target.Jobs() {
 			got[j.Header.Get("X-Request-Id")] = string(j.Body)
 			assert.Empty(t, j.Header.Get("Authorization"), "headers are not recorded")
@@ -56,7 +56,8 @@ func job(i int) string {
 	return strings.Replace(fakeupstream.ExampleJob(), "{", fmt.Sprintf(`{"n":%d,`, i), 1)
 }
 
-// recorded sends six jobs, one after the other, through a sidecar that writes a log and bodies, and returns the log.
+// recorded sends six jobs, one after another, through a sidecar that writes a log and bodies. It returns the path of
+// the log.
 func recorded(t *testing.T, dir string) (log string) {
 	t.Helper()
 	program := filepath.Join(dir, "pilotfish")
@@ -77,7 +78,7 @@ func recorded(t *testing.T, dir string) (log string) {
 	cmd := exec.CommandContext(t.Context(), program, "serve", "--config", file)
 	cmd.Stderr = to
 	require.NoError(t, cmd.Start())
-	defer cmd.Process.Kill() // it has ended, if all went well
+	defer cmd.Process.Kill() // fails if the process has ended
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	require.Eventually(t, func() bool {
 		r, err := client.Get("http://" + admin + "/readyz")

@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/lab/sources"
 )
 
-// The committed results are of the present sources: after a change of them, make results.
+// The committed results must be those of the current sources: run make results after a change.
 func TestResultsAreOfTheseSources(t *testing.T) {
 	const root = "../../.."
 	scenarios, err := filepath.Glob(root + "/testdata/scenarios/*.yaml")

@@ -18,14 +18,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const small = "../../../testdata/scenarios/small.yaml"
 
-// tracelab runs the command line and returns its code and outputs.
+// tracelab runs a command line and returns its exit code and outputs.
 func tracelab(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = run(args, &out, &err)
 	return code, out.String(), err.String()
 }
 
-// write puts text into a file of the test's own.
+// write writes text to a temporary file of the test.
 func write(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -40,8 +40,8 @@ func read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// Invariant 7: equal scenarios and seeds give equal bytes, however many runs
-// play at once.
+// Invariant 7: equal scenarios and seeds give equal bytes, however many runs are simulated at
+// once.
 func TestSameBytes(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	code, first, stderr := tracelab("simulate", small)
@@ -54,7 +54,7 @@ func TestSameBytes(t *testing.T) {
 	assert.Equal(t, first, again)
 }
 
-// What has not ended when a run is stopped is not counted.
+// Jobs that have not ended when a run is stopped are not counted.
 func TestEnd(t *testing.T) {
 	const text = "fleet: {upstreams: 4, cores: 4}\nruns: [{name: a, policy: random}]\nworkload: {jobs: 4000, duration: 900}\nend: 300s\n"
 	code, out, stderr := tracelab("simulate", write(t, "s.yaml", text))

@@ -18,15 +18,15 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// day is a fleet and its jobs: projects by Zipf's law, arrivals at two rates that take turns (MMPP), and log-normal
-// work. It shares nothing with package workload.
+// day is a fleet and its jobs: projects by Zipf's law, arrivals at two alternating rates (MMPP), and log-normal
+// work. It shares no code with package workload.
 type day struct {
 	name, present, order string
 	upstreams, cores     int
-	load, burst          float64 // of the cores, without fetches; and the rate in bursts over the mean
-	fetch                float64 // its mean over that of the work
-	keys, cached         int     // cached is how many keys an upstream keeps; 0 is all
-	columns              string  // the further columns of the log
+	load, burst          float64 // utilisation of the cores without fetches; rate in bursts, divided by the mean
+	fetch                float64 // mean duration of a fetch, divided by the mean work
+	keys, cached         int     // cached is the number of keys an upstream keeps; 0 means all
+	columns              string  // additional columns of the log
 }
 
 func (d *day) jobs(seed uint64) (jobs []trace.Job) {
@@ -56,7 +56,7 @@ func (d *day) jobs(seed uint64) (jobs []trace.Job) {
 	return jobs
 }
 
-// served plays the day's jobs with a policy, and returns the mean duration and the log.
+// served simulates the day's jobs with a policy, and returns the mean duration and the log.
 func (d *day) served(t *testing.T, policy string) (mean float64, log string) {
 	t.Helper()
 	jobs := d.jobs(3)
@@ -94,7 +94,8 @@ func (d *day) served(t *testing.T, policy string) (mean float64, log string) {
 	return mean / n, out.String()
 }
 
-// What whatif says of logs of other generators is within a tenth of the truth, or UNSURE.
+// The result of whatif for logs of other generators is within a tenth of the true one, or
+// UNSURE.
 func TestWhatifIsRightOrUnsure(t *testing.T) {
 	both := ",upstream,hit"
 	for _, d := range []day{

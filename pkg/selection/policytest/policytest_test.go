@@ -11,14 +11,14 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// pick is a policy as a function.
+// pick is a policy made of a function.
 type pick func(job selection.Job, views []selection.View, rng *rand.Rand) int
 
 func (f pick) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
 	return f(job, views, rng)
 }
 
-// TestMistakesAreFound makes each mistake that the package can find.
+// TestMistakesAreFound makes each mistake that the package can detect.
 func TestMistakesAreFound(t *testing.T) {
 	random := selection.Random{}
 	for want, policy := range map[string]pick{
@@ -36,7 +36,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 	assert.NoError(t, policytest.Contract(random))
 	assert.NoError(t, policytest.Check(random, policytest.Any))
-	// A policy that never takes what the oracle allows, and one that takes it too seldom.
+	// Policies that never, or too rarely, pick views that the oracle allows.
 	last := func(_ selection.Job, views []selection.View) []float64 {
 		return policytest.Evenly(len(views), []int{len(views) - 1})
 	}
@@ -59,7 +59,7 @@ func TestSpread(t *testing.T) {
 	assert.Error(t, policytest.Spread([]int{1000, 0, 1}, unknown))
 }
 
-// fewest is a policy as somebody else would write one.
+// fewest is a policy as another module could implement it.
 type fewest struct{}
 
 func (fewest) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
