@@ -177,5 +177,5 @@ func TestUsage(t *testing.T) {
 	var stdout bytes.Buffer
 	assert.Zero(t, run([]string{"--help"}, &stdout, io.Discard))
 	assert.Contains(t, stdout.String(), "--cost=COST")
-	assert.Contains(t, strings.Join(strings.Fields(stdout.String()), " "), "Largest feed that is read or computed. (default 256MiB)")
+	assert.Contains(t, strings.Join(strings.Fields(stdout.String()), " "), "Maximum size of a feed or result. (default 256MiB)")
 }

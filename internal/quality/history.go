@@ -101,7 +101,8 @@ type Point struct {
 
 	// The number of calls of look, and the sums of needed cores and jobs per second.
 	looks, cores, rate float64
-	// The sums of this sidecar's jobs at upstreams, and of its complete jobs per second; and the calls while the queue grew.
+	// The sums of this sidecar's jobs at upstreams and of its completed jobs per second, and the number of calls during
+	// which the queue grew.
 	own, done, grew float64
 }
 

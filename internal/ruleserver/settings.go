@@ -2,29 +2,29 @@ package ruleserver
 
 import "example.org/pilotfish/internal/settings"
 
-// Settings are what a person sets. The tags make them flags of cmd/ruleserver,
-// which also takes the defaults from Defaults.
+// Settings are the flags of cmd/ruleserver, by their tags. Their defaults are those of
+// Defaults.
 type Settings struct {
-	Cores      int           `placeholder:"N" help:"Joblets that run at the same time."`
-	CacheBytes settings.Size `placeholder:"SIZE" help:"Memory for results; the oldest results make room. 0 keeps none."`
-	Cost       Cost          `placeholder:"COST" help:"Least duration of joblets: a joblet sleeps on its core until it is over. Parts separated by commas: fetch, shared, operators and output, each =DURATION. Example: fetch=2s,shared=400ms,operators=800ms,output=100ms"`
-	TrustCost  bool          `help:"Let a job bring its own cost in the header X-Cost, in the form of --cost. For experiments only: such a job can hold a core for as long as it likes."`
-	MaxBody    settings.Size `placeholder:"SIZE" help:"Largest body of a job."`
-	MaxFeed    settings.Size `placeholder:"SIZE" help:"Largest feed that is read or computed."`
-	MaxJobs    int           `placeholder:"N" help:"Maximum number of open jobs. Further ones get a 503."`
-	Order      string        `placeholder:"ORDER" help:"Which of the waiting jobs of equal priority goes first: expected (the one that is expected to be short, learned from jobs that ended and from the header Job-Expected), header (the same, by the header alone; jobs without it go by their arrival), or arrival."`
+	Cores      int           `placeholder:"N" help:"Number of joblets that run at the same time."`
+	CacheBytes settings.Size `placeholder:"SIZE" help:"Memory for cached results; the oldest are evicted. 0 disables the cache."`
+	Cost       Cost          `placeholder:"COST" help:"Minimum duration of joblets: a joblet sleeps on its core until then. Parts separated by commas: fetch, shared, operators and output, each =DURATION. Example: fetch=2s,shared=400ms,operators=800ms,output=100ms"`
+	TrustCost  bool          `help:"Accept a job's own cost in the header X-Cost, in the format of --cost. For experiments only: such a job can hold a core for any time."`
+	MaxBody    settings.Size `placeholder:"SIZE" help:"Maximum size of a job's body."`
+	MaxFeed    settings.Size `placeholder:"SIZE" help:"Maximum size of a feed or result."`
+	MaxJobs    int           `placeholder:"N" help:"Maximum number of open jobs. Further jobs get a 503."`
+	Order      string        `placeholder:"ORDER" help:"Order of waiting jobs of equal priority: expected (shortest expected duration first, learned from earlier jobs and the header Job-Expected), header (by the header only; jobs without it by arrival), or arrival."`
 
-	Faults bool `help:"For tests only: let programs make the server misbehave, with PUT /v1/fault. lab/README.md lists the modes."`
+	Faults bool `help:"For tests only: allow programs to inject faults with PUT /v1/fault. lab/README.md lists the modes."`
 }
 
-// The orders of jobs of equal priority. The thesis's (3.4) is that of arrival.
+// The orders of jobs of equal priority. The thesis (3.4) uses arrival.
 const (
 	OrderExpected = "expected"
 	OrderHeader   = "header"
 	OrderArrival  = "arrival"
 )
 
-// Defaults are the settings of a server where nobody sets any.
+// Defaults returns the default settings.
 func Defaults() Settings {
 	return Settings{Cores: 4, CacheBytes: 1 << 30, MaxBody: 64 << 20, MaxFeed: 256 << 20, MaxJobs: 1000, Order: OrderExpected}
 }

@@ -15,9 +15,9 @@ import (
 
 type compareCommand struct {
 	Pilotfish []string      `placeholder:"NAME=PATH" help:"A pilotfish to measure; repeat to compare versions. Without it: bin/pilotfish, and bin/previous as the release before."`
-	Envoy     string        `default:"bin/envoy/bin/envoy" help:"Where Envoy is."`
-	Rounds    int           `default:"10" help:"How often everything is measured."`
-	Duration  time.Duration `default:"3s" help:"How long each load lasts, in whole seconds."`
+	Envoy     string        `default:"bin/envoy/bin/envoy" help:"Path of Envoy."`
+	Rounds    int           `default:"10" help:"Number of rounds."`
+	Duration  time.Duration `default:"3s" help:"Duration of each load, in whole seconds."`
 	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
 	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
 

@@ -22,12 +22,12 @@ import (
 )
 
 type raceCommand struct {
-	Pilotfish string `default:"bin/pilotfish" placeholder:"PATH" help:"Where pilotfish is."`
-	Envoy     string `default:"bin/envoy/bin/envoy" placeholder:"PATH" help:"Where Envoy is."`
-	Rounds    int    `default:"3" help:"How often everything is measured, each time with other traces."`
-	Chart     string `type:"path" placeholder:"FILE" help:"Draw the first columns there, as SVG."`
+	Pilotfish string `default:"bin/pilotfish" placeholder:"PATH" help:"Path of pilotfish."`
+	Envoy     string `default:"bin/envoy/bin/envoy" placeholder:"PATH" help:"Path of Envoy."`
+	Rounds    int    `default:"3" help:"Number of rounds, each with other traces."`
+	Chart     string `type:"path" placeholder:"FILE" help:"Draw the first columns to this SVG file."`
 
-	Root string `type:"path" default:"." help:"The repository, whose sources draw the traces."`
+	Root string `type:"path" default:"." help:"The repository. The hash of its sources is the seed of the traces."`
 
 	hash   string        // of the judged sources
 	length time.Duration // of each trace

@@ -24,8 +24,8 @@ var version = "devel" // the linker sets it when a release is built
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 type commands struct {
-	Simulate simulateCommand `cmd:"" help:"Play a scenario's runs in simulated time and compare them."`
-	Judge    judgeCommand    `cmd:"" help:"Compare the policy with tuned rivals on settings that its sources draw."`
+	Simulate simulateCommand `cmd:"" help:"Simulate a scenario's runs and compare them."`
+	Judge    judgeCommand    `cmd:"" help:"Compare the policy with tuned rivals on random settings. The seed is the hash of the policy's sources."`
 	Prompts  promptsCommand  `cmd:"" help:"Compare routers of prompts to language models, on a trace of requests."`
 	Replay   replayCommand   `cmd:"" help:"Send the jobs of access logs when they are due to one or more targets, and compare durations and waits."`
 	Whatif   whatifCommand   `cmd:"" help:"Report from access logs what pilotfish would do for these jobs: hits, waits, upstreams needed."`
@@ -44,7 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 type simulateCommand struct {
 	Scenario string `arg:"" type:"path" help:"YAML file of the scenario."`
-	HTML     string `name:"html" type:"path" placeholder:"FILE" help:"Write a page with figures."`
+	HTML     string `name:"html" type:"path" placeholder:"FILE" help:"Write an HTML page with figures."`
 	kept
 }
 
@@ -82,11 +82,11 @@ func writePage(name string, write func(io.Writer) error) error {
 }
 
 type judgeCommand struct {
-	Root   string   `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
+	Root   string   `type:"path" default:"." placeholder:"DIR" help:"The repository with the sources to judge."`
 	List   string   `type:"path" placeholder:"FILE" help:"Append a summary line to this file."`
-	Drawn  bool     `help:"Play the algorithms of the five documents on one setting of each family instead."`
+	Drawn  bool     `help:"Simulate the algorithms of the five documents on one setting of each family instead."`
 	Race   bool     `help:"Use the fleet and the jobs of make race instead."`
-	Draw   string   `placeholder:"TEXT" help:"Draw the settings from this text instead of the sources' hash, for tuning."`
+	Draw   string   `placeholder:"TEXT" help:"Use this text as the seed instead of the sources' hash, for tuning."`
 	Family []string `placeholder:"NAME" help:"Judge only these families."`
 }
 
@@ -144,7 +144,7 @@ func add(file, line string) error {
 }
 
 type promptsCommand struct {
-	Trace string `arg:"" optional:"" type:"existingfile" help:"One of Mooncake's traces. Without one, an hour of generated chats."`
+	Trace string `arg:"" optional:"" type:"existingfile" help:"A trace of Mooncake; by default an hour of generated chats."`
 	kept
 }
 

@@ -20,13 +20,13 @@ import (
 )
 
 type replayCommand struct {
-	Log    []string      `arg:"" type:"existingfile" help:"Access logs in any form that whatif reads."`
+	Log    []string      `arg:"" type:"existingfile" help:"Access logs in any format that whatif reads."`
 	To     []string      `required:"" placeholder:"URL" help:"Target of the jobs, as http://127.0.0.1:8080. Each of several targets gets all jobs, one target after the other."`
-	Bodies []string      `type:"existingfile" placeholder:"FILE" help:"Files of recorded bodies (log.bodies). Without them, the jobs state the costs in the log, for servers with --trust-cost."`
+	Bodies []string      `type:"existingfile" placeholder:"FILE" help:"Files of recorded bodies (log.bodies). Without them, each job is sent with its costs from the log, for servers with --trust-cost."`
 	Speed  float64       `default:"1" placeholder:"N" help:"Speed-up: 2 sends the jobs in half of the time."`
 	Jobs   int           `default:"100000" placeholder:"N" help:"Maximum number of jobs to send."`
-	HTML   string        `name:"html" type:"path" placeholder:"FILE" help:"Write a page with figures."`
-	Limit  time.Duration `default:"1h" help:"How long to wait for responses after the last job was sent."`
+	HTML   string        `name:"html" type:"path" placeholder:"FILE" help:"Write an HTML page with figures."`
+	Limit  time.Duration `default:"1h" help:"Maximum time to wait for responses after the last job was sent."`
 }
 
 // sent is the results of one target.

@@ -25,13 +25,13 @@ type whatifCommand struct {
 	Log       []string `arg:"" type:"existingfile" help:"Access logs: pilotfish's own, or CSV or JSON Lines with time, key and duration (lab/README.md)."`
 	Key       string   `placeholder:"REGEXP" help:"A regular expression whose first group is the key of a line without a field key, as in 'project=([^& ]+)'."`
 	Present   string   `default:"least-in-flight" placeholder:"POLICY" help:"The present policy: least-in-flight, round-robin, random, bounded-hash, baseline (a hash) or another one."`
-	Upstreams int      `placeholder:"N" help:"The present number of upstreams; by default those in the logs."`
-	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at a time; by default the number that fits the logs best."`
-	Fetch     float64  `placeholder:"SECONDS" help:"How much longer a job takes on a cache miss, if the logs do not contain hits."`
-	Cached    int      `placeholder:"N" help:"How many keys an upstream's cache holds; by default all."`
+	Upstreams int      `placeholder:"N" help:"The present number of upstreams; by default the number in the logs."`
+	Cores     int      `placeholder:"N" help:"Number of jobs that an upstream runs at a time; by default estimated from the logs."`
+	Fetch     float64  `placeholder:"SECONDS" help:"Additional duration of a job on a cache miss, if the logs do not contain hits."`
+	Cached    int      `placeholder:"N" help:"Number of keys in an upstream's cache; by default all."`
 	Sidecars  int      `default:"3" placeholder:"N" help:"Number of proxies, each with a part of the jobs."`
 	Jobs      int      `default:"100000" placeholder:"N" help:"Maximum number of jobs to simulate."`
-	HTML      string   `name:"html" type:"path" placeholder:"FILE" help:"Write a page."`
+	HTML      string   `name:"html" type:"path" placeholder:"FILE" help:"Write an HTML page."`
 }
 
 // answer is the command's output.
