@@ -33,8 +33,8 @@ type Metrics struct {
 	*attempts
 	*upstreams
 	*reloads
-	*probes
-	*withdrawals
+
+	probes, withdrawals pair
 
 	registry *prometheus.Registry
 	summary  bool // see Settings.Upstreams
@@ -67,13 +67,15 @@ func New(s Settings, version, commit string) *Metrics {
 	registry := prometheus.NewRegistry()
 	r := registrar{registry, promauto.With(registry)}
 	m := &Metrics{
-		jobs:        newJobs(r),
-		attempts:    newAttempts(r),
-		reloads:     newReloads(r),
-		probes:      newProbes(r),
-		withdrawals: newWithdrawals(r),
-		registry:    registry,
-		summary:     s.Upstreams == summary,
+		jobs:     newJobs(r),
+		attempts: newAttempts(r),
+		reloads:  newReloads(r),
+		probes: newPair(r, "pilotfish_probes_total",
+			"Probes of upstreams before a job was sent: answered in time, or failed, so that the last report counted.", "answered", "failed"),
+		withdrawals: newPair(r, "pilotfish_withdrawals_total",
+			"Requests to withdraw a waiting job, so that it goes to an idle upstream: accepted, or refused because it has started.", "accepted", "refused"),
+		registry: registry,
+		summary:  s.Upstreams == summary,
 	}
 	m.upstreams = newUpstreams(r, m.summary)
 	r.NewGaugeFunc(prometheus.GaugeOpts{
@@ -122,23 +124,27 @@ func (c *reloads) Reloaded(applied bool) {
 	c.last.Set(boolean(applied))
 }
 
-// probes counts the probes of upstreams before jobs are sent.
-type probes struct{ answered, failed prometheus.Counter }
+// pair counts events with two outcomes.
+type pair struct{ good, bad prometheus.Counter }
 
-func newProbes(r registrar) *probes {
-	outcomes := r.counters("pilotfish_probes_total",
-		"Probes of upstreams before a job was sent: answered in time, or failed, so that the last report counted.", "outcome")
-	return &probes{answered: outcomes.WithLabelValues("answered"), failed: outcomes.WithLabelValues("failed")}
+func newPair(r registrar, name, help, good, bad string) pair {
+	outcomes := r.counters(name, help, "outcome")
+	return pair{good: outcomes.WithLabelValues(good), bad: outcomes.WithLabelValues(bad)}
+}
+
+func (p pair) count(good bool) {
+	if good {
+		p.good.Inc()
+	} else {
+		p.bad.Inc()
+	}
 }
 
 // Probed counts a probe.
-func (c *probes) Probed(answered bool) {
-	if answered {
-		c.answered.Inc()
-	} else {
-		c.failed.Inc()
-	}
-}
+func (m *Metrics) Probed(answered bool) { m.probes.count(answered) }
+
+// Withdrawn counts a request to withdraw a job.
+func (m *Metrics) Withdrawn(accepted bool) { m.withdrawals.count(accepted) }
 
 // registrar creates and registers collectors. A duplicate name is a bug and panics.
 // The series of closed label sets are created at start-up, so they are 0 before the
@@ -190,22 +196,4 @@ func byLabel[L interface {
 		children[i] = child(append(before[:len(before):len(before)], L(i).String())...)
 	}
 	return children
-}
-
-// withdrawals counts the requests to withdraw waiting jobs.
-type withdrawals struct{ accepted, refused prometheus.Counter }
-
-func newWithdrawals(r registrar) *withdrawals {
-	outcomes := r.counters("pilotfish_withdrawals_total",
-		"Requests to withdraw a waiting job, so that it goes to an idle upstream: accepted, or refused because it has started.", "outcome")
-	return &withdrawals{accepted: outcomes.WithLabelValues("accepted"), refused: outcomes.WithLabelValues("refused")}
-}
-
-// Withdrawn counts a request to withdraw a job.
-func (c *withdrawals) Withdrawn(accepted bool) {
-	if accepted {
-		c.accepted.Inc()
-	} else {
-		c.refused.Inc()
-	}
 }

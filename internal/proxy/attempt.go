@@ -53,6 +53,9 @@ func (v *verdict) done() bool { return v.Outcome == pool.Failed }
 // errMoved is the error of an attempt that was withdrawn.
 var errMoved = fmt.Errorf("%w: the job waited there and was moved to another upstream", record.ErrNoAnswer)
 
+// errWithdrawn is the error of an attempt that the upstream withdrew on request.
+var errWithdrawn = fmt.Errorf("%w: the upstream withdrew the waiting job, and another upstream gets it", record.ErrNoAnswer)
+
 // attempt makes one attempt, which starts now. begun is true if an upstream may have begun the
 // job in an earlier attempt.
 func (x *exchange) attempt(now time.Time, begun bool) *verdict {
@@ -101,7 +104,7 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 		response.Close()
 		return x.lost(x.explain(how, fmt.Errorf("unexpected status %d as the final response", status)))
 	case record.Withdrawn(status, response.Header):
-		return x.refused(response, begun, &verdict{Failure: dispatch.Failure{Outcome: pool.Moved}, err: errMoved})
+		return x.refused(response, begun, &verdict{Failure: dispatch.Failure{Outcome: pool.Moved}, err: errWithdrawn})
 	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
 		return x.refused(response, begun, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded},

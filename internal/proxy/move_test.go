@@ -191,9 +191,12 @@ func TestAWithdrawnJob(t *testing.T) {
 		record := s.seen(1)[0]
 		require.Len(t, record.Attempts, 2)
 		assert.Equal(t, []any{first, pool.Moved}, []any{record.Attempts[0].Upstream, record.Attempts[0].Outcome})
+		assert.Contains(t, record.Attempts[0].Err, "withdrew the waiting job")
 		require.Len(t, ids, 2)
 		assert.NotEqual(t, ids[0], ids[1])
 		assert.NotContains(t, ids, "mine")
-		assert.True(t, s.balancer.States()[0].Eligible, "a withdrawal is no refusal for load")
+		for _, state := range s.balancer.States() {
+			assert.True(t, state.Eligible || state.Address != first, "a withdrawal is no refusal for load")
+		}
 	}
 }
