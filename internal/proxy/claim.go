@@ -63,7 +63,7 @@ func (x *exchange) exhausted(known lessons, err error) error {
 		err = record.Gone(x.r.Context())
 	}
 	switch {
-	case gone && known.begun && errors.Is(err, record.ErrShutdown): // ErrShutdown would tell the submitter to send the job again
+	case gone && known.begun && errors.Is(err, record.ErrShutdown): // ErrShutdown would make the submitter send the job again
 		return fmt.Errorf("%w: %v", record.ErrNoAnswer, err) //nolint:errorlint // for that reason
 	case gone:
 		return err

@@ -18,6 +18,6 @@ func TestGuardBeforeAnotherHandler(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "http://evil.example/metrics", nil))
 		assert.Equal(t, want, w.Code, hosts)
-		assert.Equal(t, want == 403, strings.Contains(w.Body.String(), "under the key hosts"), "it tells what allows the name")
+		assert.Equal(t, want == 403, strings.Contains(w.Body.String(), "under the key hosts"), "the response names the key that allows the name")
 	}
 }

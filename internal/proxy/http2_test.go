@@ -23,9 +23,9 @@ import (
 )
 
 // Submitters reset their HTTP/2 streams while interim answers are written to
-// them. The server encodes a header map on a goroutine of its own, which may go
-// on after the stream was reset: the race detector finds whoever changes that
-// map meanwhile, which would end the process.
+// them. The server encodes a header map on another goroutine, which can continue
+// after the stream was reset. A concurrent change of that map would end the
+// process; the race detector finds it.
 func TestInterimAnswersWhileStreamsAreReset(t *testing.T) {
 	up := scripted(t, func(p *peer) {
 		for p.request() != nil {

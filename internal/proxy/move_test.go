@@ -20,7 +20,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// reports makes an upstream report now that so many joblets are stalled there.
+// reports lets an upstream report this number of stalled joblets.
 func (c *sidecar) reports(address string, stalled float64) {
 	c.balancer.Report(address, pool.Report{
 		At: time.Now(), Stalled: [2]float64{stalled}, Cores: 4, CoresBusy: -1, Completed: -1, Wait: math.NaN(),
@@ -34,8 +34,8 @@ func (c *sidecar) hangs(address string) {
 	}
 }
 
-// A job that was moved may have begun where it waited. If the next upstream does not answer it
-// either, the submitter is told so, and why.
+// A job that was moved can have started at its first upstream. If the next upstream does not
+// respond either, the error response reports both.
 func TestAMovedJobThatFails(t *testing.T) {
 	for name, address := range map[string]string{
 		"refuses":     refusing(t),

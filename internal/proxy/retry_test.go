@@ -157,7 +157,7 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	}
 	all.Wait()
 	c.seen(workers * each)
-	assert.GreaterOrEqual(t, up.conns.Load(), int64(workers*each/2), "each connection died after two jobs: so many were found dead")
+	assert.GreaterOrEqual(t, up.conns.Load(), int64(workers*each/2), "each connection is closed after two jobs, so this many were opened")
 	executed.Range(func(job, n any) bool {
 		return assert.LessOrEqual(t, n.(*atomic.Int32).Load(), int32(2), job)
 	})

@@ -17,8 +17,8 @@ import (
 	"example.org/pilotfish/internal/proxy"
 )
 
-// However and whenever a submitter leaves, the upstream is told, the lease
-// ends, and no breaker is debited: one failure would open it here.
+// Whenever a submitter disconnects, by FIN or reset, the upstream's request is
+// aborted, the lease ends, and no breaker counts a failure: one would open it here.
 func TestASubmitterThatLeaves(t *testing.T) {
 	raw := func(end func(*net.TCPConn) error) func(t *testing.T, c *sidecar, ready func(io.Reader)) {
 		return func(t *testing.T, c *sidecar, ready func(io.Reader)) {
@@ -64,13 +64,13 @@ func TestASubmitterThatLeaves(t *testing.T) {
 			"within the chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
 		} {
 			t.Run(how+" "+when, func(t *testing.T) {
-				reached, told := make(chan struct{}), make(chan struct{})
+				reached, aborted := make(chan struct{}), make(chan struct{})
 				up := scripted(t, func(p *peer) {
 					p.request()
 					p.say("%s", head)
 					close(reached)
 					p.gone()
-					close(told)
+					close(aborted)
 				})
 				c := startSidecar(t, setup{upstreams: []string{up.address}, failures: 1})
 				leave(t, c, func(answer io.Reader) {
@@ -80,7 +80,7 @@ func TestASubmitterThatLeaves(t *testing.T) {
 						require.NoError(t, err)
 					}
 				})
-				<-told
+				<-aborted
 				r := c.seen(1)[0]
 				assert.Equal(t, intake.Gone, r.Outcome)
 				require.Len(t, r.Attempts, 1)

@@ -227,7 +227,7 @@ func TestSlowBodies(t *testing.T) {
 				r := c.seen(1)[0]
 				if tc.status == 408 {
 					assert.Equal(t, "slow-body", r.Reason)
-					assert.Empty(t, r.Attempts, "no upstream is held meanwhile")
+					assert.Empty(t, r.Attempts, "no upstream is claimed during the wait")
 					assert.Less(t, r.Total, 45*time.Second)
 					time.Sleep(time.Hour) // the submitter's transport wakes up and notices
 				}

@@ -124,7 +124,7 @@ func TestTrailers(t *testing.T) {
 		if r.Path == "/refused" {
 			continue
 		}
-		require.NotNil(t, r.Attempts[0].Hint, "what the trailers tell of the load is heard")
+		require.NotNil(t, r.Attempts[0].Hint, "the load report in the trailers is read")
 		assert.InDelta(t, 3, r.Attempts[0].Hint.Running[selection.Low], 0)
 	}
 }

@@ -30,7 +30,7 @@ func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 }
 
 // Response parses the head of a response to a request with this method. text is the whole head. The caller reads the
-// body; ContentLength, TransferEncoding and HasBody tell where it ends.
+// body; ContentLength, TransferEncoding and HasBody determine its end.
 func Response(text, method string) (*http.Response, Head, error) {
 	if method != http.MethodHead {
 		if r, fields := plainResponse(text); r != nil {

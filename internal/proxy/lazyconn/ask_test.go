@@ -81,7 +81,7 @@ func TestAskLooksFirst(t *testing.T) {
 	assert.Equal(t, 1, m.times)
 	m = &message{bytes: []byte("y")}
 	require.ErrorIs(t, here.Ask(m.bytes, m, true), ErrStale)
-	assert.Equal(t, message{bytes: []byte("y")}, *m, "it is not told that it was sent")
+	assert.Equal(t, message{bytes: []byte("y")}, *m, "its sender is not called")
 	require.NoError(t, here.Close())
 	rest, _ := io.ReadAll(there)
 	assert.Equal(t, "x", string(rest))

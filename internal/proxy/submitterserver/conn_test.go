@@ -20,13 +20,13 @@ import (
 
 const halfSent = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\na"
 
-// told is a connection that reports read deadlines when they have been set.
-type told struct {
+// deadlines is a connection that reports read deadlines when they have been set.
+type deadlines struct {
 	*net.TCPConn
 	of func(deadline time.Time)
 }
 
-func (c told) SetReadDeadline(at time.Time) error {
+func (c deadlines) SetReadDeadline(at time.Time) error {
 	err := c.TCPConn.SetReadDeadline(at)
 	c.of(at)
 	return err
@@ -47,7 +47,7 @@ func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 				IdleTimeout: idle, ErrorLog: quiet(),
 			}
 			s := servingAs(t, cfg, func(nc net.Conn) net.Conn {
-				return told{nc.(*net.TCPConn), func(deadline time.Time) {
+				return deadlines{nc.(*net.TCPConn), func(deadline time.Time) {
 					if !deadline.IsZero() && time.Until(deadline) <= time.Second {
 						time.Sleep(time.Until(deadline)) // not at all in a shutdown
 						send()

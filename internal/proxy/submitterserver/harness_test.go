@@ -200,7 +200,7 @@ func headerText(h http.Header) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if name == "Date" {
-			h = http.Header{name: {"told"}}
+			h = http.Header{name: {"other"}}
 		}
 		fmt.Fprintf(&b, "%s=%q ", name, h[name])
 	}

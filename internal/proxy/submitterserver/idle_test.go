@@ -88,7 +88,7 @@ func TestShutdownAndNewConnections(t *testing.T) {
 		require.NoError(t, err)
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err, "%q", request)
-		assert.True(t, res.Close, "it is told that no other request is served")
+		assert.True(t, res.Close, "Connection: close is sent")
 		require.NoError(t, res.Body.Close())
 		require.NoError(t, <-ended)
 	}

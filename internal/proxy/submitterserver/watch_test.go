@@ -101,10 +101,10 @@ func (w *watching) slow() {
 }
 
 // soon receives from a channel, with a timeout.
-func soon(t *testing.T, told <-chan struct{}) {
+func soon(t *testing.T, event <-chan struct{}) {
 	t.Helper()
 	select {
-	case <-told:
+	case <-event:
 	case <-time.After(patience):
 		t.Fatal("it did not come")
 	}

@@ -97,7 +97,7 @@ func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
 // the client sees no more than that something has come.
 func TestIdleConnectionsAreLookedAt(t *testing.T) {
 	cfg, dial := identity(t)
-	for name, meanwhile := range map[string]func(p *peer, below *net.TCPConn){
+	for name, during := range map[string]func(p *peer, below *net.TCPConn){
 		"closed":      func(p *peer, _ *net.TCPConn) { _ = p.Close() },
 		"half closed": func(p *peer, below *net.TCPConn) { _ = below.CloseWrite(); p.gone() },
 		"reset":       func(_ *peer, below *net.TCPConn) { _ = below.SetLinger(0); _ = below.Close() },
@@ -119,7 +119,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 						p.request()
 						p.say(ok)
 						<-kept
-						meanwhile(p, below)
+						during(p, below)
 					}
 				})
 				c := newClient(t, Config{})

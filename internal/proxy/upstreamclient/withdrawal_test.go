@@ -92,8 +92,8 @@ func TestAWithdrawalAtAnyTime(t *testing.T) {
 	c := newClient(t, Config{})
 	var w Withdrawal
 	for range 300 {
-		told := make(chan bool, 1)
-		go func() { told <- w.Withdraw() }()
+		done := make(chan bool, 1)
+		go func() { done <- w.Withdraw() }()
 		r := job(up, "{}")
 		r.Withdrawal = &w
 		res, _, err := c.Do(t.Context(), r)
@@ -104,7 +104,7 @@ func TestAWithdrawalAtAnyTime(t *testing.T) {
 		} else {
 			require.ErrorIs(t, err, ErrWithdrawn)
 		}
-		if !<-told {
+		if !<-done {
 			require.NoError(t, err, "it came too late")
 		}
 		w.Reset()
