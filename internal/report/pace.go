@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	jitter     = 0.2 // maximum share by which an interval is longer or shorter
+	jitter     = 0.2 // maximum random change of an interval, as a share of it
 	firstShare = 0.1 // the first poll is within this share of an interval
 
 	// checkTime is the timeout of a check, and the interval between the starts of a failed

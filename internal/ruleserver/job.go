@@ -102,7 +102,7 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) 
 	return stream(w, record, result.Value.([]byte), timeoutOr(task.job.Timeouts.Stream, time.Hour))
 }
 
-// idHeader is the request header with the ID by which a job can be withdrawn. The sender must not use one twice.
+// idHeader is the request header with the ID for withdrawing a job. The sender must use an ID only once.
 const idHeader = "Job-Id"
 
 // withdraw ends a job that has not started. It responds with 204, and the job gets a response that says that it was withdrawn. A

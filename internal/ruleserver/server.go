@@ -48,8 +48,8 @@ type Server struct {
 	feeds    feeds
 	executor *executor.Executor
 	open     chan struct{} // has a value for each accepted job
-	ids      sync.Map      // of open jobs with an ID: *executor.Job
-	draining atomic.Bool   // it takes no more
+	ids      sync.Map      // by ID, the open jobs that have one: *executor.Job
+	draining atomic.Bool   // it accepts no new jobs
 	fault    atomic.Value  // a faultMode; nil is none
 	born     time.Time     // part of the listing's ETag, so that it differs after a restart
 	metrics  *metrics

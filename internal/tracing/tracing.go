@@ -61,10 +61,10 @@ type Tracer struct {
 	exporter *reporting
 }
 
-// New returns a Tracer, or nil where neither the settings nor the environment have a collector. version is pilotfish's.
+// New returns a Tracer, or nil if neither the settings nor the environment name a collector. version is pilotfish's.
 // failed is called with the reason why spans could not be sent, once until some are sent again. Close must follow.
 //
-// The environment variables OTEL_* of OpenTelemetry apply where the settings say nothing.
+// The environment variables OTEL_* of OpenTelemetry apply to everything that the settings leave open.
 func New(s Settings, version string, failed func(error)) (*Tracer, error) {
 	exporting := []otlptracehttp.Option{otlptracehttp.WithProxy(httpclient.Proxy)}
 	switch {

@@ -13,7 +13,7 @@ import (
 // ErrCut is the error of a Handler's Write after a fault has cut the connection.
 var ErrCut = errors.New("fakeupstream: a fault cut the connection")
 
-// Fault is an injected fault. The zero Fault is none. Several fields combine, in the
+// Fault is an injected fault. The zero Fault is no fault. Several fields combine, in the
 // order of the fields.
 type Fault struct {
 	// Times is how many requests get the fault; 0 means all until it is replaced.
@@ -110,7 +110,7 @@ type faulty struct {
 	http.ResponseWriter
 	fault    Fault
 	replaced <-chan struct{} // closed when the fault is replaced
-	gone     <-chan struct{} // closed when the submitter has left
+	gone     <-chan struct{} // closed when the submitter has disconnected
 	began    bool            // the headers are sent, or never will be
 	stalled  bool
 	cut      bool
@@ -159,7 +159,7 @@ func (f *faulty) Write(p []byte) (n int, err error) {
 func (f *faulty) reach() error {
 	if f.fault.Stall && !f.stalled && f.position >= f.fault.StallAfter {
 		f.stalled = true
-		_ = http.NewResponseController(f.ResponseWriter).Flush() // if it fails, so does what follows
+		_ = http.NewResponseController(f.ResponseWriter).Flush() // if it fails, later writes fail, too
 		f.wait()
 	}
 	if f.fault.Cut != NoCut && !f.cut && f.position >= f.fault.CutAfter {

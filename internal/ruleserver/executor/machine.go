@@ -16,7 +16,7 @@ type machine struct {
 	nodes       map[Key]*node
 	ready       readyQueue
 	lengths     order.Lengths[string] // by project
-	jobs        map[*Job]bool         // submitted, and not left yet
+	jobs        map[*Job]bool         // submitted, before leave
 	submitted   uint64                // jobs so far
 	statistics  AllStatistics
 }
