@@ -56,7 +56,7 @@ func TestFlood(t *testing.T) {
 		require.NoError(t, err)
 		return others / n, lost
 	}
-	for load, less := range map[float64]float64{0.35: 2, 0.75: 4} {
+	for load, less := range map[float64]float64{0.35: 1.5, 0.75: 4} {
 		bound := work / (servers * cores) / (1 - load)
 		for _, sidecars := range []int{1, 4} {
 			before, _ := wait(load, false, expected, 0, sidecars)
