@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,40 +46,6 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	status, text = send("GET", "/cache/a", "urgent", "")
 	assert.Equal(t, 400, status)
 	assert.Contains(t, text, `header X-Priority must be \"high\" or \"low\", not \"urgent\"`)
-}
-
-// The rest of a refused body is read, within a time limit, so that a submitter that still sends does not lose
-// the response. A submitter that waits for 100 Continue may never send it.
-func TestTheRestOfARefusedBody(t *testing.T) {
-	for _, expects := range []bool{false, true} {
-		bubble(t, func(t *testing.T, m *memory) {
-			c := startSidecar(t, setup{network: m})
-			conn, err := m.Dial(t.Context(), "tcp", c.address)
-			require.NoError(t, err)
-			defer conn.Close()
-			answer := make(chan string, 1)
-			go func() {
-				text, _ := io.ReadAll(conn)
-				answer <- string(text)
-			}()
-			started, expect := time.Now(), ""
-			if expects {
-				expect = "Expect: 100-continue\r\n"
-			}
-			const size = 1 << 20
-			_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: %d\r\n%s\r\n", size, expect)
-			require.NoError(t, err)
-			if !expects {
-				time.Sleep(2 * time.Second)
-				_, err = conn.Write(make([]byte, size))
-				require.NoError(t, err)
-			}
-			text := <-answer
-			assert.Contains(t, text, "HTTP/1.1 403 Forbidden\r\n")
-			assert.Contains(t, text, "Connection: close\r\n")
-			assert.LessOrEqual(t, time.Since(started), 7*time.Second, "of the bubble's time")
-		})
-	}
 }
 
 // A submitter that reads nothing before it has sent everything gets the error response, however its

@@ -65,13 +65,13 @@ const (
 	connAhead   = 256 << 10
 )
 
-// Server is an http.Server with every limit set, behind a leaner server for plain
+// Server is an http.Server with every limit set, behind a leaner server for
 // HTTP/1 connections. It supports HTTP/1.0, HTTP/1.1, and HTTP/2 without TLS with
 // prior knowledge. Handlers must set Content-Length or Transfer-Encoding, and
 // Content-Type, unless Unframed is set.
 type Server struct {
 	http  *http.Server
-	plain *submitterserver.Server // serves most connections; nil with Unframed
+	plain *submitterserver.Server // serves HTTP/1; nil with Unframed
 	cut   context.CancelCauseFunc // aborts all jobs
 	*lazyconn.Limit
 }

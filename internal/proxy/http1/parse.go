@@ -17,7 +17,7 @@ var errRest = errors.New("malformed head: its end is ambiguous")
 // Request parses the head of a request. text is the whole head; the caller reads the body.
 func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 	if r, fields := plainRequest(ctx, text); r != nil {
-		return r, Head{Fields: fields}, nil
+		return r, Head{Fields: fields, Host: []string{r.Host}}, nil
 	}
 	fields, rest := split(text, "Trailer")
 	in := bufio.NewReader(strings.NewReader(rest))
@@ -25,8 +25,8 @@ func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 	if err != nil {
 		return nil, Head{}, err
 	}
-	_, err = unchanged(text, in, r.Header)
-	return r.WithContext(ctx), Head{Fields: fields}, err
+	received, err := unchanged(text, in, r.Header)
+	return r.WithContext(ctx), Head{Fields: fields, Host: received["Host"]}, err
 }
 
 // Response parses the head of a response to a request with this method. text is the whole head. The caller reads the
@@ -43,18 +43,18 @@ func Response(text, method string) (*http.Response, Head, error) {
 	if err != nil {
 		return nil, Head{}, err
 	}
-	announced, err := unchanged(text, in, r.Header)
+	received, err := unchanged(text, in, r.Header)
 	if len(r.TransferEncoding) > 0 {
-		r.Trailer = trailer(announced)
+		r.Trailer = trailer(received["Trailer"])
 	}
 	_, reason, _ := strings.Cut(r.Status, " ")
 	return r, Head{Reason: reason, Fields: fields}, err
 }
 
 // unchanged reverts net/http's changes to a header: net/http adds Cache-Control if there is Pragma, and removes
-// Connection from a response that closes the connection. It returns the Trailer fields. They were hidden from
-// net/http, which rejects lists with certain names.
-func unchanged(text string, in *bufio.Reader, h http.Header) (announced []string, err error) {
+// Connection from a response that closes the connection. It returns the header as received. Its Trailer fields were
+// hidden from net/http, which rejects lists with certain names.
+func unchanged(text string, in *bufio.Reader, h http.Header) (received textproto.MIMEHeader, err error) {
 	if in.Buffered() > 0 {
 		return nil, errRest
 	}
@@ -62,8 +62,7 @@ func unchanged(text string, in *bufio.Reader, h http.Header) (announced []string
 	if _, err := lines.ReadLine(); err != nil {
 		return nil, err
 	}
-	received, err := lines.ReadMIMEHeader()
-	if err != nil {
+	if received, err = lines.ReadMIMEHeader(); err != nil {
 		return nil, err
 	}
 	for _, key := range []string{"Cache-Control", "Connection"} {
@@ -73,7 +72,7 @@ func unchanged(text string, in *bufio.Reader, h http.Header) (announced []string
 			delete(h, key)
 		}
 	}
-	return received["Trailer"], nil
+	return received, nil
 }
 
 // trailer returns the fields that Trailer headers announce, without values.

@@ -10,8 +10,7 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// next reads a plain request. If over is true, the connection was closed or handed over. r is nil if no request has
-// started.
+// next reads a request. If over is true, the connection was closed or handed over. r is nil if no request has started.
 func (c *conn) next() (r *http.Request, over bool) {
 	c.skipLineEnds()
 	seen, _ := c.In.Peek(c.In.Buffered()) // does not fail
@@ -26,14 +25,15 @@ func (c *conn) next() (r *http.Request, over bool) {
 	}
 	switch {
 	case seen == nil:
-	case c.served > 0 && prefaced(seen):
-		status = "400 Bad Request"
-	default:
-		if r := c.request(seen, size); r != nil {
+	case !prefaced(seen):
+		if r, status = c.request(seen, size); r != nil {
 			return r, false
 		}
+	case c.served == 0:
 		c.handOn(seen)
 		return nil, true
+	default: // request smuggling: net/http would treat the handed connection as a new one
+		status = badRequest
 	}
 	c.refuse(status)
 	return nil, true
@@ -50,22 +50,27 @@ func (c *conn) skipLineEnds() {
 	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // does not fail
 }
 
-// request parses the request that starts with seen and whose head has this size. It returns nil if the request is not plain or
-// not in the buffer.
-func (c *conn) request(seen []byte, size int) *http.Request {
-	if size == 0 || c.In == nil {
-		return nil
+// request parses the request that starts with seen and whose head has this size. If it is invalid, r is nil, and status is the
+// status of the error response.
+func (c *conn) request(seen []byte, size int) (r *http.Request, status string) {
+	if size == 0 {
+		return nil, badRequest
 	}
 	r, head, err := http1.Request(c.ctx, string(seen[:size]))
-	if err != nil || !plain(r, &head) {
-		return nil
+	if status = invalid(r, &head, err); status != "" {
+		return nil, status
 	}
-	_, _ = c.In.Discard(size) // does not fail
+	if c.In == nil {
+		c.Unread(seen[size:])
+	} else {
+		_, _ = c.In.Discard(size) // does not fail
+	}
 	c.prepare(r, head.Fields)
-	if r.ContentLength < 0 && head.Has("Content-Length") { // other servers may read another body (RFC 9112, 6.1)
+	twofold := r.ContentLength < 0 && (head.Fields == nil || head.Has("Content-Length"))
+	if twofold || r.Header["Transfer-Encoding"] != nil { // other servers may read another body (RFC 9112, 6.1)
 		c.response.close = true
 	}
-	return r
+	return r, ""
 }
 
 const (
@@ -74,12 +79,13 @@ const (
 	// longHead is the size of the largest head that net/http reads, in bytes: 4 KiB more than its limit.
 	longHead = 36 << 10
 	// noMemory is the status of a request whose head exceeds the budget.
-	noMemory = "503 Service Unavailable"
+	noMemory   = "503 Service Unavailable"
+	badRequest = "400 Bad Request"
 )
 
 // restOfHead waits for the rest of a head. If that does not arrive, head is nil, and status is the status of the error
-// response, or "" for none. net/http gets only complete heads, because its parser holds up to a hundred bytes for each byte
-// of an incomplete head. A head that exceeds the connection's buffer counts in the budget.
+// response, or "" for none. Only complete heads are parsed, because net/http's parser holds up to a hundred bytes for each
+// byte of an incomplete head. A head that exceeds the connection's buffer counts in the budget.
 func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
 	c.startHead()
 	for len(seen) < maxHead {
@@ -122,8 +128,8 @@ func (c *conn) startHead() {
 	c.arm(c.since.Add(headTimeout))
 }
 
-// ended returns the received part of a head if the error was the end of the connection: net/http then responds with 400.
-// After other errors, such as a timeout, there is no response.
+// ended returns the received part of a head if the error was the end of the connection: the request is invalid then. After
+// other errors, such as a timeout, there is no response, as in net/http.
 func ended(seen []byte, err error) []byte {
 	if errors.Is(err, io.EOF) {
 		return seen
@@ -136,7 +142,7 @@ func headEnds(p []byte) bool {
 	return bytes.Contains(p, []byte("\n\r\n")) || bytes.Contains(p, []byte("\n\n"))
 }
 
-// plausible reports whether line can be the start of a request line. If not, net/http refuses it without the rest of the head.
+// plausible reports whether line can be the start of a request line. If not, the rest of the head is not awaited.
 func plausible(line []byte) bool {
 	first, _, whole := bytes.Cut(line, []byte("\n"))
 	return http1.IsToken(first[:min(1, len(first))]) && (!whole || bytes.Contains(first, []byte(" HTTP/")))
@@ -144,7 +150,7 @@ func plausible(line []byte) bool {
 
 // handOn hands the connection to net/http, with the bytes that were read from it.
 func (c *conn) handOn(seen []byte) {
-	to := c.server.newHanded(c.tcp, bytes.Clone(seen), c.hand)
+	to := c.server.newHanded(c.tcp, bytes.Clone(seen))
 	c.Release()
 	c.set(handed)                  // from now on it is not interrupted
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
@@ -162,8 +168,7 @@ func prefaced(seen []byte) bool {
 	return string(seen[:n]) == preface[:n]
 }
 
-// refuse closes the connection, after an error response unless status is "". An HTTP/2 preface after an HTTP/1.1 request is
-// refused here because it may be request smuggling: net/http would treat the handed connection as a new one.
+// refuse closes the connection, after an error response unless status is "".
 func (c *conn) refuse(status string) {
 	if status != "" {
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write

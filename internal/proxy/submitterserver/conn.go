@@ -78,14 +78,14 @@ func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) 
 	return c
 }
 
-// serve serves the connection until it ends or is handed on. r is a request whose head was already read, or nil.
-func (c *conn) serve(r *http.Request) {
-	for r != nil || c.await() {
+// serve serves the connection until it ends or is handed over.
+func (c *conn) serve() {
+	for c.await() {
+		r, over := c.next()
+		if over {
+			return
+		}
 		if r == nil {
-			var over bool
-			if r, over = c.next(); over {
-				return
-			}
 			continue
 		}
 		c.begin(r.ContentLength != 0)
@@ -93,7 +93,6 @@ func (c *conn) serve(r *http.Request) {
 		if !c.finish(r, done) {
 			break
 		}
-		r = nil
 	}
 	c.forget()
 	_ = c.tcp.Close()
@@ -221,7 +220,11 @@ func (c *conn) call(r *http.Request) (done bool) {
 			c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
 		}
 	}()
-	c.server.cfg.Handler.ServeHTTP(&c.response, r)
+	if r.Header.Get("Expect") != "" && !expects(r) {
+		expectationFailed(&c.response, r)
+	} else {
+		c.server.cfg.Handler.ServeHTTP(&c.response, r)
+	}
 	return true
 }
 

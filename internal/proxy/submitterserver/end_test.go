@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,29 +19,22 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// handedOn is the head of a request that net/http parses.
-const handedOn = "POST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+// handedOn starts a connection that is handed over. Without HTTP/2, net/http's server passes it to the handler as a request.
+const handedOn = "PRI * HTTP/2.0\r\n\r\n"
 
-// Deadlines and interruptions from before the hand-over have no effect on a handed connection.
+// An interruption from before the hand-over has no effect on a handed connection.
 func TestAConnectionThatIsHandedOnIsLeftAlone(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)
-	in := bufio.NewReader(c)
-	_, err := io.WriteString(c, get)
-	require.NoError(t, err)
-	assert.Equal(t, "200 ok", answer(t, in))
 	inner := s.one(t)
-	require.NoError(t, inner.SetWriteDeadline(time.Unix(1, 0))) // of an earlier response
-	_, err = io.WriteString(c, handedOn)
+	_, err := io.WriteString(c, handedOn[:16])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return inner.locked(func() bool { return inner.state == starting }) }, patience, time.Millisecond)
+	_, err = io.WriteString(c, handedOn[16:])
 	require.NoError(t, err)
 	soon(t, s.behind)
 	inner.interruptIdle() // as a shutdown does that began before
-	_, err = io.WriteString(c, "ab")
-	require.NoError(t, err)
-	res, err := http.ReadResponse(in, nil)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, res.StatusCode)
-	require.NoError(t, res.Body.Close())
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
 }
 
 // The memory of heads that are not complete is bounded.
@@ -76,7 +70,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	var handed []net.Conn
-	sent := func(i int) string { return fmt.Sprintf("GET http://localhost/%d HTTP/1.1\r\n\r\n", i) }
+	sent := func(i int) string { return fmt.Sprint(handedOn, i) }
 	const conns = 20
 	for i := range conns {
 		c := dial(t, l.Addr().String())
@@ -86,7 +80,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 		nc, err := l.Accept()
 		require.NoError(t, err)
 		defer nc.Close()
-		s.newConn(lazyconn.New(nc, s.buffers), nc.(tcpConn), func(nc net.Conn) { handed = append(handed, nc) }).serve(nil)
+		s.newConn(lazyconn.New(nc, s.buffers), nc.(tcpConn), func(nc net.Conn) { handed = append(handed, nc) }).serve()
 	}
 	require.Len(t, handed, conns)
 	for i, nc := range handed {
@@ -96,7 +90,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 	}
 }
 
-// Each piece of a chunk can be read when it arrives, also after a head that net/http has parsed.
+// Each piece of a chunk can be read when it arrives, also after an unusual head.
 func TestPiecesOfAChunk(t *testing.T) {
 	const chunked = "Host: localhost\r\nTransfer-Encoding: chunked\r\n"
 	for name, head := range map[string]string{
@@ -146,15 +140,16 @@ func TestPiecesOfAChunk(t *testing.T) {
 	}
 }
 
-// After a request whose head net/http has parsed, further requests on the connection are served, whether they are pipelined or
-// sent later.
-func TestRequestsAfterOneThatIsHandedOn(t *testing.T) {
+// After a request with an absolute target or a long head, further requests on the connection are served, whether they are
+// pipelined or sent later.
+func TestRequestsAfterAnUnusualOne(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)
 	in := bufio.NewReader(c)
+	absolute := "POST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
 	long := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000\r\nX-Long: " + strings.Repeat("x", maxHead) + "\r\n\r\n" + strings.Repeat("y", 6000)
 	for range 2 {
-		_, err := io.WriteString(c, get+handedOn+"ab"+long+get+handedOn+"cd")
+		_, err := io.WriteString(c, get+absolute+"ab"+long+get+absolute+"cd")
 		require.NoError(t, err)
 		for range 5 {
 			assert.Equal(t, "200 ok", answer(t, in))
@@ -186,4 +181,25 @@ func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.all()) == 0 }, patience, time.Millisecond)
 	assert.EqualValues(t, 1, requests.Load())
 	(<-reading).mu.Unlock()
+}
+
+// A connection lingers until its submitter has been silent for a while, and not for ever.
+func TestLingeringIsBounded(t *testing.T) {
+	for pause, want := range map[time.Duration]time.Duration{time.Hour: lingerIdle, lingerIdle - time.Second: lingerTime} {
+		synctest.Test(t, func(t *testing.T) {
+			here, there := net.Pipe()
+			started := time.Now()
+			go func() {
+				for time.Sleep(pause); ; time.Sleep(pause) {
+					if _, err := there.Write([]byte("x")); err != nil {
+						return
+					}
+				}
+			}()
+			linger(here)
+			assert.Equal(t, want, time.Since(started))
+			require.NoError(t, here.Close())
+			time.Sleep(pause) // the writer notices
+		})
+	}
 }

@@ -58,7 +58,7 @@ func TestShutdownLosesNothingThatIsHandedOn(t *testing.T) {
 	}
 	s.active.Store(&active)
 	c := dial(t, s.address)
-	_, err := io.WriteString(c, "GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	_, err := io.WriteString(c, handedOn)
 	require.NoError(t, err)
 	soon(t, read)
 	ended := make(chan error, 1)

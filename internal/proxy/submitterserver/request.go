@@ -14,32 +14,38 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// maxHead is the maximum size of the head of a plain request, in bytes.
+// maxHead is the size of a connection's buffer, in bytes. Most heads fit into it.
 const maxHead = 8 << 10
 
-// plain reports whether a request can be served here: HTTP/1.1 or 1.0 with a valid host and a path.
-func plain(r *http.Request, head *http1.Head) bool {
+// invalid returns the status of the error response to an invalid request, or "". err is the error of the parser. It refuses
+// the same requests as net/http's server, with the same status.
+func invalid(r *http.Request, head *http1.Head, err error) (status string) {
 	switch {
-	case r.ProtoMajor != 1 || r.ProtoMinor > 1 || head.Fields == nil && r.ProtoMinor == 1:
-		return false
-	case !httpguts.ValidHostHeader(r.Host) || !head.Has("Host") && r.ProtoMinor == 1:
-		return false
-	case r.ProtoMinor == 0 && head.Has("Transfer-Encoding"): // net/http ignores it, and others do not
-		return false
-	case r.Method == http.MethodConnect:
-		return false
-	case !strings.HasPrefix(r.RequestURI, "/"): // an absolute one leaves nothing of the Host header to look at
-		return false
-	case r.Header["Expect"] != nil && !expects(r):
-		return false
+	case err != nil && strings.Contains(err.Error(), "transfer encoding"):
+		return "501 Not Implemented"
+	case err != nil:
+		return badRequest
+	case r.ProtoMajor != 1:
+		return "505 HTTP Version Not Supported: unsupported protocol version"
+	case len(head.Host) == 0 && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
+		return badRequest + ": missing required Host header"
+	case len(head.Host) > 0 && !httpguts.ValidHostHeader(head.Host[0]):
+		return badRequest + ": malformed Host header"
 	}
 	for name := range r.Header {
 		if strings.Contains(name, " ") { // http.ReadRequest accepts such names, but no other invalid ones
-			return false
+			return badRequest + ": invalid header name"
 		}
 	}
-	return true
+	return ""
 }
+
+// expectationFailed refuses an expectation other than 100-continue.
+var expectationFailed = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Connection", "close")
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusExpectationFailed)
+})
 
 // has reports whether a list contains a word. Like net/http, it accepts spaces as separators, too.
 func has(list, word string) bool {

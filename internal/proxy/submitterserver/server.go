@@ -1,13 +1,14 @@
 // Package submitterserver serves HTTP/1.1 and 1.0 requests with less memory and less CPU
 // time than net/http's server: a job that waits for its response holds no buffer of its
 // connection. It is a listener in front of net/http's server, and hands over connections
-// with HTTP/2, malformed or unusual requests.
+// with HTTP/2.
 //
 // A connection is in one of these states:
 //
 //	waiting    It waits for a request, at most for its idle timeout. It has no buffer,
 //	           unless bytes of the next request have arrived. A shutdown ends the wait.
-//	           A plain request leads to receiving or answering, any other to handed.
+//	           A request leads to receiving or answering, HTTP/2 to handed, an invalid
+//	           request to lingering.
 //	starting   A part of a request's head has arrived. The rest must arrive within 10 s.
 //	           The same states follow as after waiting.
 //	receiving  A handler runs and has not read the whole body. Reads of the body detect
@@ -22,8 +23,7 @@
 //	lingering  The response is sent, and the submitter may still be sending its body.
 //	           Received bytes are dropped. Closing the connection would reset it, and
 //	           the submitter would lose the response.
-//	handed     net/http's server has the connection. If it reads a valid head of HTTP/1, a new
-//	           conn takes the connection back with that request.
+//	handed     net/http's server serves the connection, with HTTP/2.
 package submitterserver
 
 import (
@@ -59,7 +59,7 @@ type Config struct {
 	ErrorLog *log.Logger
 }
 
-// Server serves plain HTTP/1 connections.
+// Server serves HTTP/1 connections.
 type Server struct {
 	cfg     Config
 	buffers *lazyconn.Buffers // for a head and a body of 4 KB
@@ -69,7 +69,6 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	handed map[*handedConn]time.Time // connections handed to net/http that it has not begun to serve, and when they were handed over
-	linger map[net.Conn]bool         // net/http's connections that linger before they are closed
 	stops  []func() error            // close the listeners
 }
 
@@ -81,7 +80,7 @@ func New(cfg Config) *Server {
 	if cfg.Budget == nil {
 		cfg.Budget = intake.NewBudget(math.MaxInt64/2, 0)
 	}
-	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[*handedConn]time.Time{}, linger: map[net.Conn]bool{}}
+	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[*handedConn]time.Time{}}
 }
 
 // taken records that net/http serves a handed connection, or that the connection has ended.
@@ -89,22 +88,6 @@ func (s *Server) taken(c *handedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.handed, c)
-}
-
-// lingers records that a connection starts or stops lingering.
-func (s *Server) lingers(nc net.Conn, on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if delete(s.linger, nc); on {
-		s.linger[nc] = true
-	}
-}
-
-// lingering returns the lingering connections of net/http.
-func (s *Server) lingering() []net.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.linger))
 }
 
 // handingOn reports whether there are connections that net/http has not begun to serve, except those that were handed
@@ -164,10 +147,10 @@ func (f *front) accept() {
 		tcp, ok := nc.(tcpConn)
 		lazy := lazyconn.New(nc, f.server.buffers)
 		if !ok || !lazy.Lazy() {
-			f.hand(f.server.newHanded(nc, nil, f.hand))
+			f.hand(f.server.newHanded(nc, nil))
 			continue
 		}
-		go f.server.newConn(lazy, tcp, f.hand).serve(nil)
+		go f.server.newConn(lazy, tcp, f.hand).serve()
 	}
 }
 
@@ -228,7 +211,7 @@ func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error)
 		if !handsOn {
 			last()
 		}
-		if !handsOn && len(all) == 0 && len(s.lingering()) == 0 {
+		if !handsOn && len(all) == 0 {
 			return <-ended
 		}
 		select {
@@ -246,8 +229,5 @@ func (s *Server) Close() {
 	s.closing.Store(true)
 	for _, c := range s.all() {
 		_ = c.tcp.Close()
-	}
-	for _, nc := range s.lingering() {
-		_ = nc.Close()
 	}
 }
