@@ -95,7 +95,7 @@ func (e *estimate) reset() {
 }
 
 const (
-	// defaultCores is the assumed number of cores of an upstream of which nothing is known.
+	// defaultCores is the assumed number of cores of an upstream without a report or a setting.
 	defaultCores = 16
 	// spareCores is the assumed ratio of the cores to the running jobs seen, while no joblet was stalled.
 	spareCores = 4

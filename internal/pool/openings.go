@@ -7,8 +7,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Openings are the upstreams that admit jobs at one instant. With many waiting jobs, they save the claims that would fail,
-// each of which considers every upstream. They are valid until a claim succeeds.
+// Openings are the upstreams that admit jobs at one instant. With many waiting jobs, they avoid claims that would fail, because
+// a claim considers every upstream. They are valid until a claim succeeds.
 type Openings struct {
 	members []*member
 	levels  []overload.Level // of the members

@@ -7,15 +7,15 @@ import "time"
 // prompt was cached.
 type lifetime time.Duration
 
-// lifetimeStep is the factor by which one prompt changes it.
+// lifetimeStep is the maximum factor of the change after one prompt.
 const lifetimeStep = 1.1
 
 // keeps reports whether a block of that age is still cached.
 func (l lifetime) keeps(age time.Duration) bool { return l == 0 || age <= time.Duration(l) }
 
-// learn observes how many bytes more than expected a prompt found cached; less than a block is nothing, as servers have blocks
-// of their own. kept is the age of the last block that was expected to be cached, 0 if unknown. expired is set if the next
-// block was sent to the server before, and its lifetime is over.
+// learn updates the lifetime after a prompt for which more bytes than expected were cached. A difference of less than a block
+// is ignored, because servers have other block sizes. kept is the age of the last block that was expected to be cached, or 0 if
+// unknown. expired is set if the next block was sent to the server earlier than its lifetime ago.
 func (l *lifetime) learn(more, block float64, kept time.Duration, expired bool) {
 	switch {
 	case more <= -block && kept > 0 && *l == 0:

@@ -65,7 +65,7 @@ func NewModel() *Model {
 	return &Model{forks: recent.NewMap[uint32](maxForks, nil), perByte: perBytePrior}
 }
 
-// ReadTime is the time to read a prompt of which nothing is cached, in seconds.
+// ReadTime is the time to read a prompt without any cached block, in seconds.
 func (m *Model) ReadTime(p *Prompt) float64 { return m.perByte * p.Bytes }
 
 // QueuedBehind is the number of prompts that will wait while one is read.

@@ -2,35 +2,35 @@ package prompts
 
 import "time"
 
-// queue is the prompts that a server has not read yet, in seconds of reading. What this sidecar's own prompts take is known.
-// Of others' prompts, reports give only the number.
+// queue is the prompts that a server has not read yet, in seconds of reading time. The reading times of this sidecar's prompts
+// are known. For prompts of other sidecars, reports state only the number.
 type queue struct {
 	prompts int     // of this sidecar, without a response
-	own     float64 // what they take
-	others  float64 // what others' prompts took, by the last report
-	all     float64 // what all took, at the instant at
+	own     float64 // their reading time
+	others  float64 // reading time of other sidecars' prompts at the last report
+	all     float64 // reading time of all prompts at the instant at
 	at      time.Time
 
-	reported time.Time // the instant of the last report
-	read     float64   // bytes read, by the last report
-	head     float64   // what the prompt takes that the server started to read last
-	started  time.Time // about when that was
+	reported time.Time // when the last report was received
+	read     float64   // Report.Read of the last report
+	head     float64   // reading time of the prompt that the server started to read last
+	started  time.Time // approximately when it was started
 	aborted  float64   // prompts that were aborted while they waited: counted as completed, never started
 }
 
-// wait is the time until the server has read all prompts.
+// wait returns the seconds until the server has read all prompts.
 func (q *queue) wait(now time.Time) float64 {
 	return min(max(q.own, q.all-now.Sub(q.at).Seconds()), q.own+q.others)
 }
 
-// add adds a prompt of this sidecar.
+// add adds a prompt of this sidecar with its reading time.
 func (q *queue) add(now time.Time, seconds float64) {
 	q.all, q.at = q.wait(now)+seconds, now
 	q.own += seconds
 	q.prompts++
 }
 
-// answered removes a prompt whose response starts: the server has read all that was sent before it.
+// answered removes a prompt whose response has started: the server has read all prompts that were sent before it.
 func (q *queue) answered(sent time.Time, seconds float64) {
 	q.remove(seconds)
 	if !q.reported.After(sent) {
@@ -42,24 +42,24 @@ func (q *queue) answered(sent time.Time, seconds float64) {
 func (q *queue) remove(seconds float64) {
 	q.own -= seconds
 	if q.prompts--; q.prompts == 0 {
-		q.own = 0 // without rounding errors
+		q.own = 0 // removes rounding errors
 	}
 }
 
-// Report is what a server reports of its prompts.
+// Report is the part of a server's report about its prompts.
 type Report struct {
 	At time.Time
-	// Running is the prompts that are read or answered, and Waiting those that are not started.
+	// Running is the number of prompts being read or responded to, and Waiting that of prompts not yet started.
 	Running, Waiting float64
-	// Started and Completed count prompts since the server started; Started is 0, and Completed negative, if not reported.
+	// Started and Completed count prompts since the server's start. If they are not reported, Started is 0 and Completed negative.
 	Started, Completed float64
-	// Read is the bytes read since the server started, without what was cached, each prompt's when it is started; 0 is not
-	// reported.
+	// Read counts the bytes read since the server's start, without cached ones. A prompt's bytes are added when it is
+	// started. 0 means not reported.
 	Read float64
 }
 
-// report adopts a report. Others' prompts take each seconds apiece. With Started, the prompt that is being read counts, too;
-// with Read, what is left of it is known. perByte is the time to read a byte.
+// report updates the queue. each is the assumed reading time of another sidecar's prompt, perByte that of one byte, in seconds.
+// If Started is reported, the prompt being read counts, too; if Read is reported, the rest of it can be estimated.
 func (q *queue) report(r Report, each, perByte float64) {
 	unread, present := r.Waiting, r.Running+r.Waiting
 	if r.Started > 0 && r.Completed >= 0 {
