@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// ageing is the number of seconds by which a job is put back for each second of
+	// ageing is the delay of a job's turn, in seconds, for each second of
 	// its expected duration.
 	ageing = 10
 	// patience is the maximum of Behind, as a share of the queue timeout.

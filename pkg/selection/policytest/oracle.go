@@ -19,7 +19,7 @@ import (
 // means that a view may be picked, with a probability that is not known.
 type Oracle func(job selection.Job, views []selection.View) []float64
 
-// Evenly gives the chosen ones of n views the same probability.
+// Evenly returns an equal probability for each of the chosen views out of n.
 func Evenly(n int, chosen []int) []float64 {
 	p := make([]float64, n)
 	for _, i := range chosen {
@@ -28,7 +28,7 @@ func Evenly(n int, chosen []int) []float64 {
 	return p
 }
 
-// Possible says of the chosen ones of n views only that they may be picked.
+// Possible returns NaN for the chosen views out of n: each may be picked, with an unknown probability.
 func Possible(n int, chosen []int) []float64 {
 	p := make([]float64, n)
 	for _, i := range chosen {
@@ -47,7 +47,7 @@ func All(views []selection.View) []int {
 	return Where(views, func(selection.View) bool { return true })
 }
 
-// Where lists the indices of the views that ok holds for.
+// Where returns the indices of the views for which ok is true.
 func Where(views []selection.View, ok func(selection.View) bool) []int {
 	var found []int
 	for i, v := range views {
@@ -58,7 +58,7 @@ func Where(views []selection.View, ok func(selection.View) bool) []int {
 	return found
 }
 
-// Lowest keeps those of the chosen views with the lowest cost.
+// Lowest returns the chosen views with the lowest cost.
 func Lowest(views []selection.View, chosen []int, cost func(selection.View) float64) []int {
 	var costs []float64
 	for _, i := range chosen {
