@@ -93,7 +93,7 @@ type Outcome uint8
 const (
 	// Answered: a complete response with a status below 500 was passed on.
 	Answered Outcome = iota
-	// Failed: a complete response with a status of 500 or more was passed on.
+	// Failed: a complete response with a status of 500 or more, whether it was passed on or retried.
 	Failed
 	// NotStarted: a 503 response says that the upstream did not start the job.
 	NotStarted
