@@ -19,8 +19,9 @@ type Head struct {
 	Reason string
 	// Fields are the fields in their order; nil for a head with more than maxFields.
 	Fields []Field
-	// Host are the values of the Host header. http.Request keeps none of them if the target is absolute.
-	Host []string
+	// Host is the value of the Host header, if HasHost. http.Request does not keep it if the target is absolute.
+	Host    string
+	HasHost bool
 }
 
 // Has reports whether the head has a field with this key.

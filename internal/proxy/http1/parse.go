@@ -17,7 +17,7 @@ var errRest = errors.New("malformed head: its end is ambiguous")
 // Request parses the head of a request. text is the whole head; the caller reads the body.
 func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 	if r, fields := plainRequest(ctx, text); r != nil {
-		return r, Head{Fields: fields, Host: []string{r.Host}}, nil
+		return r, Head{Fields: fields, Host: r.Host, HasHost: true}, nil
 	}
 	fields, rest := split(text, "Trailer")
 	in := bufio.NewReader(strings.NewReader(rest))
@@ -26,7 +26,7 @@ func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 		return nil, Head{}, err
 	}
 	received, err := unchanged(text, in, r.Header)
-	return r.WithContext(ctx), Head{Fields: fields, Host: received["Host"]}, err
+	return r.WithContext(ctx), Head{Fields: fields, Host: received.Get("Host"), HasHost: len(received["Host"]) > 0}, err
 }
 
 // Response parses the head of a response to a request with this method. text is the whole head. The caller reads the

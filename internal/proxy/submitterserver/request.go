@@ -27,9 +27,9 @@ func invalid(r *http.Request, head *http1.Head, err error) (status string) {
 		return badRequest
 	case r.ProtoMajor != 1:
 		return "505 HTTP Version Not Supported: unsupported protocol version"
-	case len(head.Host) == 0 && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
+	case !head.HasHost && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
 		return badRequest + ": missing required Host header"
-	case len(head.Host) > 0 && !httpguts.ValidHostHeader(head.Host[0]):
+	case head.HasHost && !httpguts.ValidHostHeader(head.Host):
 		return badRequest + ": malformed Host header"
 	}
 	for name := range r.Header {
