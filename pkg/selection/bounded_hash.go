@@ -19,8 +19,8 @@ const boundedFactor = 1.5
 // upstreams report nothing and caches matter: it spreads a busy project over the
 // same few upstreams. It does not weigh a fetch there against a wait.
 type BoundedHash struct {
-	// Factor is the most jobs that an upstream may have, as a factor of the mean.
-	// 0 is 1.5, and less than 1 counts as 1.
+	// Factor times the mean is the maximum number of jobs of an upstream. 0
+	// is 1.5, and less than 1 counts as 1.
 	Factor float64
 }
 

@@ -60,11 +60,11 @@ func DefaultExpected() *Expected {
 	return &Expected{Spare: 0.2, Fetch: 0.2, Rank: 1.5, Crowding: 4.5, Tail: 0.4}
 }
 
-// longest is how many service times no job outlasts. Without it, an upstream that stops tomorrow would cost Tail service
-// times more than one that never stops, and jobs would fetch what it has cached elsewhere.
+// longest is the assumed maximum duration of a job, in service times. Without it, an upstream that stops tomorrow
+// would cost Tail service times more than one that never stops, and jobs would fetch what it has cached elsewhere.
 const longest = 1800
 
-// comesOnce is the probability from which on it counts as sure that no other job of a project comes.
+// comesOnce is the probability above which a project is assumed to have no other job.
 const comesOnce = 0.9
 
 var _ interface {

@@ -36,7 +36,8 @@ func ParsePriority(s string) (p Priority, ok bool) {
 // simulator could know, such as the job's true size.
 type Job struct {
 	// Project is a hash of the project's identifier; 0 is a job without
-	// affinity. Of a job that needs several pieces of data, it is the one that places it.
+	// affinity. If a job needs several pieces of data, it is the hash of the one that decides where the job
+	// goes.
 	Project  uint64
 	Priority Priority
 	// Number counts the claims of this sidecar, for policies that take turns.
@@ -50,8 +51,9 @@ type Job struct {
 	Prompt bool
 	// QueuedBehind is the expected number of prompts that will wait while this one is read.
 	QueuedBehind float64
-	// FirstPlaceHitRate is how much of the bytes that this sidecar did not send to the first-ranked upstream prompts
-	// found cached there, because other sidecars had sent them: 0 to 1.
+	// FirstPlaceHitRate is a cache hit rate at first-ranked upstreams, from 0 to 1: of the bytes of prompts
+	// that this sidecar had not sent there before, the share that was cached because other sidecars had sent
+	// it.
 	FirstPlaceHitRate float64
 	// Fetch is the expected time to fetch all data that the job needs, in seconds.
 	Fetch float64
@@ -60,7 +62,7 @@ type Job struct {
 	Service float64
 }
 
-// unknownService replaces the service time of jobs where it is not known.
+// unknownService is the assumed service time while it is unknown.
 const unknownService = 12
 
 func (j *Job) service() float64 {

@@ -46,12 +46,13 @@ func (l loads) jobs(v *View) float64 {
 	return max(v.Jobs, v.InFlight, l.perCore*v.cores()*more)
 }
 
-// medianOf bounds how many views a median is taken of, so that it needs no
-// memory. From more views, as many are taken at equal distances.
+// medianOf is the maximum number of views of which a median is taken, so
+// that nothing is allocated. Of more views, a sample of at most this size,
+// at equal distances, is used.
 const medianOf = 64
 
-// median is the lower median of the positive and zero values of the views, and
-// how many there are. A value that is negative, infinite or no number is left out.
+// median returns the lower median of the views' values, and the number of
+// values. Negative, infinite and NaN values are left out.
 func median(views []View, value func(*View) float64) (m float64, known int) {
 	var values [medianOf]float64
 	step := (len(views) + medianOf - 1) / medianOf

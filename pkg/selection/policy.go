@@ -4,7 +4,7 @@
 // Policies are pure values. They own no clock, lock or random source, keep
 // nothing between picks, and see nothing of the pool but the views.
 //
-// Package policytest checks policies, also those of other people.
+// Package policytest checks policies, also those of other projects.
 package selection
 
 import (
@@ -29,14 +29,16 @@ type Cost struct {
 	Wait float64 `json:"wait"`
 	// Fetch is the time to fetch the project's data.
 	Fetch float64 `json:"fetch"`
-	// Placement is the price of placing the project away from its home.
+	// Placement is the price of fetching the project's data at another
+	// upstream than its first-ranked one.
 	Placement float64 `json:"placement"`
-	// Stop is what a stop of the upstream is expected to lose.
+	// Stop is the expected loss if the upstream stops during the job.
 	Stop float64 `json:"stop"`
 }
 
-// Local is a Policy that takes upstreams far down in a project's rendezvous order only
-// when those before them are full. In a large pool it need not see all.
+// Local is a Policy that takes upstreams far down in a project's rendezvous
+// order only when those before them are full. In a large pool such a policy
+// gets only some of the views.
 type Local interface {
 	Policy
 	// Local does nothing.

@@ -7,12 +7,12 @@ import (
 )
 
 // Rendezvous scores an upstream for a project by highest random weight: the
-// project's home is the upstream with the largest score, its second home has
-// the second largest, and so on. Every sidecar finds the same order without
-// talking to another. When an upstream leaves, only its own projects move, to
-// all others in proportion to their weights. The score is above 0. Only for a
-// weight of 0 or less it is below 0: such upstreams come last, in an order of
-// their own.
+// project's first-ranked upstream has the largest score, the second-ranked
+// one the second largest, and so on. Every sidecar computes the same order,
+// without any communication. When an upstream leaves, only its own projects
+// move, to all others in proportion to their weights. The score is above 0.
+// Only for a weight of 0 or less it is below 0: such upstreams come last,
+// in an order of their own.
 //
 // Source: Thaler and Ravishankar (1998); the weights after Schindelhauer and
 // Schomaker (2005).

@@ -36,9 +36,9 @@ type View struct {
 	// Cores is how many joblets the upstream runs at once; 0 is unknown.
 	Cores float64
 
-	// Cache is the project's cache status here. Warm is the share of the bytes that the job
-	// needs, by the probability that they are here when it starts: the job may need more than
-	// the project's data, or data that others begin with, too.
+	// Cache is the project's cache status here. Warm is the expected share of the bytes that the
+	// job needs that will be cached here when it starts: it can need several pieces of data, or
+	// share only a prefix of its prompt with earlier jobs.
 	Cache Cache
 	Warm  float64
 
@@ -49,8 +49,10 @@ type View struct {
 	Assigned float64
 	// Jobs estimates the jobs there now: the reported ones, plus this sidecar's
 	// open claims since the report, less its older claims that have ended since.
-	// Coreless is how many of them wait for what another job computes: they hold no core, and need none before this job.
-	// It is 0 where this sidecar's jobs of the same project wait: once their data is fetched, all need cores together.
+	// Coreless is the number of these jobs that wait for another job's result, such as a fetch:
+	// they hold no core now, and are assumed to need none before this job does. It is 0 if jobs of
+	// the same project from this sidecar wait here: when the fetch ends, all of them need cores at
+	// the same time as this job.
 	Jobs, Coreless float64
 	// Overtaken is how many of these jobs wait for a core and would start after this one: a high job overtakes
 	// low ones. It is 0 where the upstream does not report priorities.
@@ -66,7 +68,7 @@ type View struct {
 	// Latency is the peak-sensitive moving average of the time to first byte.
 	Latency float64
 
-	// Left is how long it will stay up; 0 where nobody says that it will stop.
+	// Left is how long it will stay up; 0 if no stop is announced.
 	Left float64
 }
 
@@ -80,7 +82,7 @@ const leastWeight = 1e-9
 // OwnLoad is this sidecar's jobs there for each unit of weight.
 func (v *View) OwnLoad() float64 { return v.InFlight / max(v.Weight, leastWeight) }
 
-// unknownCores replaces the number of an upstream's cores where it is not known.
+// unknownCores is the assumed number of cores of an upstream whose number is unknown.
 const unknownCores = 8
 
 // cores is the number of cores, known or not.
