@@ -16,7 +16,7 @@ const (
 	checksInARow = 2
 )
 
-// ErrRefused is why a poll or a health check failed whose connection was refused: nothing listens at the address.
+// ErrRefused is the error of a poll or a health check whose connection was refused: nothing listens at the address.
 var ErrRefused = errors.New("connection refused")
 
 // state is the state of a breaker; the package comment has the drawing.
@@ -169,8 +169,9 @@ func (b *Breaker) Reached(now time.Time) {
 }
 
 // Checked records a health check: why it failed, or nil if it passed. A refused connection, or two failures in a row, open
-// the breaker until the next check is over; interval is the mean time between two. A check that passed ends the open time
-// that they began. It says little about how jobs fare, so of any other open time it ends only the growth.
+// the breaker until the next check is over; interval is the mean time between two. A check that passed ends an open time that
+// failed checks started. It says little about whether jobs succeed, so it shortens any other open time only to what it would
+// be without growth.
 func (b *Breaker) Checked(now time.Time, interval time.Duration, why error) {
 	if why == nil {
 		b.Reached(now)
@@ -258,8 +259,8 @@ func (b *Breaker) turn(now time.Time, to state, why string) {
 	b.gate.done, b.tries.probes = nil, 0
 }
 
-// hasten lets the probe of an open breaker through as early as if the open time had not grown. The next one grows all
-// the same.
+// hasten lets the probe of an open breaker through as early as if the open time had not grown. The growth of the next open
+// time is kept.
 func (b *Breaker) hasten() {
 	if b.state == open && b.tries.early.Before(b.tries.until) {
 		b.tries.until = b.tries.early

@@ -42,7 +42,7 @@ func (g *gate) fail(force bool) bool {
 	return g.opens
 }
 
-// Failure is a kind of failure in words: one, and many.
+// Failure is the name of a kind of failure, in the singular and in the plural.
 type Failure struct{ One, Many string }
 
 // row is failures in a row.

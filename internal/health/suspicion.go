@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// doubtful and hopeless bound the chance that an upstream that works owes as many responses as it does. Below the
-	// first it is polled at once; below the second, and if its last report failed, it is suspect.
+	// doubtful and hopeless are thresholds for the probability that a working upstream would owe as many responses. Below
+	// doubtful the upstream is polled at once. Below hopeless, and if its last report failed, it is suspect.
 	doubtful, hopeless = 0.05, 0.001
 	// silentHopeless is hopeless for upstreams that do not report. They are judged more often, and one of many judgements
 	// errs by chance.
 	silentHopeless = 0.0003
 	// enoughOwed is how many responses an upstream that does not report must owe: one long job is nothing unusual.
 	enoughOwed = 2
-	// reportsInARow is how many reports must fail in a row to make a suspect.
+	// reportsInARow is how many reports must fail in a row before the upstream is suspect.
 	reportsInARow = 2
 	// silence is how long an upstream that has reported may be silent, in intervals between two reports, before it is
 	// judged as one that does not report.
@@ -26,17 +26,17 @@ const (
 	trialAfter = 30 * time.Second
 )
 
-// ErrNoResponse is why a poll failed that got no response. An upstream with another failure works, perhaps without ever
-// reporting again.
+// ErrNoResponse is the error of a poll that got no response. With any other error the upstream has responded in some way: it
+// can work without ever reporting again, so a suspect gets a job that tries it.
 var ErrNoResponse = errors.New("no response")
 
 // Suspicion is the evidence that one upstream accepts jobs and does not respond.
 type Suspicion struct {
-	// Address is the upstream's.
+	// Address is the address of the upstream.
 	Address string
 	left    bool // the upstream has left the set
 
-	why  string    // it is suspect; "" is trusted
+	why  string    // why it is suspect; "" if it is trusted
 	last time.Time // when it got its last job, or became suspect if that was later
 
 	reported    time.Time // when it was in the state of its last report
@@ -50,8 +50,8 @@ type Suspicion struct {
 	listed    bool // it is in Watch.owing
 }
 
-// debt is the responses that an upstream owes. It counts since the first claim after the last response, or after it owed
-// none.
+// debt counts the responses that an upstream owes: jobs were sent there, and have no response yet. Counting starts at the
+// first claim after the last response, or after a time when it owed none.
 type debt struct {
 	from  uint64 // that claim's number
 	own   int    // claims at the upstream
@@ -62,7 +62,7 @@ type debt struct {
 // Why says why the upstream is suspect; "" if it is trusted.
 func (s *Suspicion) Why() string { return s.why }
 
-// LastReport is when the upstream was in the state of its last report; zero if it has not reported.
+// LastReport is the instant that the upstream's last report describes; zero if it has not reported.
 func (s *Suspicion) LastReport() time.Time { return s.reported }
 
 // ReportsFail reports whether the last report failed.
@@ -96,9 +96,9 @@ func (s *Suspicion) doesNotReport(now time.Time, interval time.Duration) bool {
 	return now.Sub(s.reported) > silence*interval
 }
 
-// chance is how likely an upstream that works owes as many responses, with this many claims elsewhere. It takes the chance
-// that a job has no response yet to be the same everywhere, and knows that chance from the jobs elsewhere alone (Laplace's
-// rule of succession): the fewer they are, the less it concludes from them.
+// chance is how likely an upstream that works owes as many responses, with this many claims elsewhere. It assumes that a job
+// has no response yet with the same probability at every upstream, and estimates this probability from the jobs at the others
+// (Laplace's rule of succession): the fewer these are, the less it concludes from them.
 func (d *debt) chance(elsewhere int) float64 {
 	chance := 1.0
 	for i := 0; i < d.owed && chance >= silentHopeless; i++ {
