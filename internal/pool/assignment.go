@@ -304,8 +304,8 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 	}
 }
 
-// fetchTime is how much longer the response took to begin than those of the project do where the data is cached, without
-// the wait for a core. It is negative if the response began earlier. It exceeds the fetch itself, because results computed
+// fetchTime is the time to first byte, less the wait for a core, and less the usual time to first byte of the project where
+// its data is cached. It is negative if the response began earlier. It exceeds the fetch itself, because results computed
 // from the data must be computed again. If the upstream does not report the wait, only jobs that found a free core count.
 //
 // The upstream's own measure of the fetch is not used. It leaves out what is computed again, and fetches that look so cheap

@@ -182,9 +182,9 @@ func (f *figures) forget() {
 //
 //	believed --(2 reports in a row have too few jobs)--> doubted --(2 in a row have enough)--> believed
 //
-// A report has too few jobs if it has fewer than half of this sidecar's jobs that waited there for a response since the
-// last report. Some can be missing, such as jobs whose responses are in transit. An upstream that always looks idle would
-// attract the jobs of all sidecars.
+// A report has too few jobs if it counts fewer than half of this sidecar's own jobs that have waited there for a response
+// since before the previous report. Some can be missing, such as jobs whose responses are in transit. An upstream that always
+// looks idle would attract the jobs of all sidecars.
 type doubts struct {
 	at       time.Time // instant of the last report that was compared
 	number   uint64    // of the last claim before

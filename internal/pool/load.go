@@ -16,7 +16,7 @@ type load struct {
 	estimate
 	detector overload.Detector
 	level    overload.Level
-	shed     time.Time // it refused a job for load: until then others come first
+	shed     time.Time // until then other upstreams are preferred, because it refused a job for load
 }
 
 // reason is why the upstream's load speaks against a job; nil is any job. fresh says that the last report counts.
@@ -37,12 +37,13 @@ func (l *load) reason(now time.Time, job *selection.Job, fresh bool) Reason {
 // of claims and ends are kept.
 //
 // Jobs that wait for the result of another job, such as a fetch, run without a core: these are the running jobs that exceed
-// the busy cores, if the upstream reports these. That holds only where joblets were stalled once: else jobs share the cores.
+// the busy cores, if the upstream reports these. This is so only if joblets were ever stalled there: an upstream that never
+// queues lets all running jobs share the cores.
 type estimate struct {
 	at               time.Time // instant of the report; zero is none
-	running, stalled float64   // its counts
+	running, stalled float64   // counts in the report
 	stalledHigh      float64   // those of stalled with high priority; negative is unknown
-	beyond           float64   // running jobs that exceeded the busy cores, in the last report with both
+	beyond           float64   // running jobs minus busy cores, in the last report that had both
 	queues           bool      // joblets were stalled once
 
 	ran  float64 // running jobs seen at once
@@ -97,7 +98,8 @@ func (e *estimate) reset() {
 const (
 	// defaultCores is the assumed number of cores of an upstream without a report or a setting.
 	defaultCores = 16
-	// spareCores is the assumed ratio of the cores to the running jobs seen, while no joblet was stalled.
+	// spareCores times the largest number of running jobs seen is the assumed number of cores, if no joblet was stalled then:
+	// some cores were probably free.
 	spareCores = 4
 	// maxSeenCores bounds the number of cores that is inferred. An upstream with more must report it.
 	maxSeenCores = 256
@@ -123,7 +125,7 @@ func (e *estimate) present(fresh bool) float64 {
 	return max(own, e.running+e.stalled+float64(e.claims.n-e.ends.n))
 }
 
-// blocked is the number of jobs that run without a core, and need none yet.
+// blocked is the number of running jobs that hold no core because they wait for another job's result, such as a fetch.
 func (e *estimate) blocked(fresh bool) float64 {
 	if !fresh || !e.queues {
 		return 0
@@ -180,7 +182,7 @@ func stalledHigh(stalled [selection.Priorities]float64, byPriority bool) float64
 	return stalled[selection.High]
 }
 
-// counts returns the counts of a hint. If it lacks one, they follow from the utilization, or else the last report has it.
+// counts returns the counts of a hint. A missing count is computed from the utilization, or else taken from the last report.
 func (h *Hint) counts(last *estimate, cores float64) (running, stalled float64, ok bool) {
 	running, stalled = sum(h.Running), sum(h.Stalled)
 	all := h.Utilization * cores

@@ -103,7 +103,7 @@ func (p *Pool) learnSizes(m *member, n *need) {
 	}
 }
 
-// Heavy reports whether a job is heavy. No job is while all upstreams, or none, are for heavy jobs.
+// Heavy reports whether a job is heavy. No job is heavy while all upstreams, or none, are for heavy jobs.
 func (p *Pool) Heavy(r Request) bool {
 	if !p.counted.mixed || r.Project == 0 {
 		return false

@@ -39,7 +39,7 @@ type Pool struct {
 	watch     health.Watch
 	inFlight  int
 	reported  []*member  // upstreams that have reported since the last call of Withdrawals
-	noneUntil time.Time  // no withdrawals are looked for before
+	noneUntil time.Time  // Withdrawals does not search before this time
 	memory    candidates // of the last claim; the next reuses it
 }
 
@@ -85,7 +85,7 @@ func (p *Pool) Len() int { return len(p.set) }
 // Poll returns the upstreams that should report at once, each once: they owe responses for longer than is usual.
 func (p *Pool) Poll() []string { return p.watch.Poll() }
 
-// note has Withdrawals look at an upstream.
+// note makes the next call of Withdrawals consider an upstream.
 func (p *Pool) note(m *member) {
 	if p.cfg.Withdraw && !m.noted {
 		m.noted, p.reported = true, append(p.reported, m)

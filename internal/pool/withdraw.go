@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Upstreams that withdraw waiting jobs on request let idle ones take these: a job that waits elsewhere goes to an upstream that has
-// just reported a free core and no queue, if its data is cached there or if it would wait there longer than
-// waitFetches times the fetch. Jobs also go away from an upstream that stops soon. Each job is asked for once: a
-// refusal means that it has started.
+// If upstreams withdraw waiting jobs on request, idle upstreams can take these: a job that waits elsewhere is moved to an
+// upstream that has just reported a free core and no queue, if its data is cached there or if it would wait there longer than
+// waitFetches times the fetch. Jobs are also moved away from an upstream that stops soon. The withdrawal of a job is
+// requested at most once: a refusal means that the job has started.
 const (
 	waitFetches = 0.5
-	// mostlyCached is the share of a job's data from which on a fetch of the rest costs nothing.
+	// mostlyCached is the minimum cached share of a job's data for which the fetch of the rest is ignored.
 	mostlyCached = 0.9
 	// recentReport is the age up to which a report shows that an upstream is idle now.
 	recentReport = time.Second
-	// withdrawPause is how long no jobs are looked for after none was found: that looks at all waiting jobs.
+	// withdrawPause is the pause after a search that found no job to move. A search looks at all waiting jobs.
 	withdrawPause = 50 * time.Millisecond
 )
 
@@ -73,7 +73,8 @@ func (p *Pool) fill(now time.Time, m *member, may func(Waiter) bool, moves []Mov
 	return moves
 }
 
-// queued returns the jobs that may wait for a core elsewhere and would gain at an idle upstream, the latest of equals first.
+// queued returns the jobs that may wait for a core elsewhere and would gain at an idle upstream: the largest gain first, and
+// of equal gains the latest claim first.
 func (p *Pool) queued(now time.Time, idle *member) (jobs []queued) {
 	for _, m := range p.set {
 		wait := p.queueTime(now, m)
