@@ -15,7 +15,7 @@ func (l lifetime) keeps(age time.Duration) bool { return l == 0 || age <= time.D
 
 // learn updates the lifetime after a prompt for which more bytes than expected were cached. A difference of less than a block
 // is ignored, because servers have other block sizes. kept is the age of the last block that was expected to be cached, or 0 if
-// unknown. expired is set if the next block was sent to the server earlier than its lifetime ago.
+// unknown. expired is set if the block after it was sent to the server longer ago than the lifetime.
 func (l *lifetime) learn(more, block float64, kept time.Duration, expired bool) {
 	switch {
 	case more <= -block && kept > 0 && *l == 0:

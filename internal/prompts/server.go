@@ -133,8 +133,8 @@ func (f *Prefill) Learn(now time.Time, answer float64) {
 	}
 }
 
-// Found observes the share of the prompt that was cached, as the response states. first is set if it went to its first-ranked
-// server: what it finds there that this sidecar has not sent, other sidecars have.
+// Found observes the share of the prompt that was cached, as the response states. first is set if the prompt went to its
+// first-ranked server: blocks that are cached there and were not sent by this sidecar were sent by other sidecars.
 func (f *Prefill) Found(share float64, first bool) {
 	if !(share >= 0 && share <= 1) {
 		return

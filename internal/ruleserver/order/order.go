@@ -56,7 +56,8 @@ func (m mean) with(log float64) mean {
 // off: a sender can know more of a job than its project. P identifies a project. The zero value is ready to use.
 type Lengths[P comparable] struct {
 	all mean
-	// The errors of jobs with both expected durations, squared in the logarithm.
+	// Mean squared errors of the logarithm of expected durations: of those learned from the project's own jobs, and of those
+	// that senders sent. both is the number of jobs that had both.
 	ownError, sentError, both float64
 	// Two generations bound the memory: when young is full, it replaces old.
 	young, old map[P]mean
@@ -86,8 +87,8 @@ func (l *Lengths[P]) of(project P) mean {
 }
 
 // Expected returns the expected duration of a project's next job. sent is the duration that
-// the sender expects, or 0. It is used for a project without jobs so far, and for all projects if senders were
-// less wrong lately than the means of the projects.
+// the sender expects, or 0. It is used for a project without jobs so far, and for all projects if the recent errors of
+// senders are smaller than those of the projects' means.
 func (l *Lengths[P]) Expected(project P, sent time.Duration) time.Duration {
 	m := l.of(project)
 	if sent > 0 && (m.jobs == 0 || l.both >= compared/2 && l.sentError < l.ownError) {
@@ -99,7 +100,7 @@ func (l *Lengths[P]) Expected(project P, sent time.Duration) time.Duration {
 	return time.Duration(math.Exp(l.own(m)) * float64(time.Second))
 }
 
-// own returns the logarithm of the duration that a project's own jobs let expect.
+// own returns the logarithm of the expected duration, as learned from the project's own jobs.
 func (l *Lengths[P]) own(m mean) float64 { return (m.jobs*m.log + trust*l.all.log) / (m.jobs + trust) }
 
 func logOf(d time.Duration) float64 { return math.Log(max(d, time.Millisecond).Seconds()) }
