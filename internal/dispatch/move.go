@@ -6,9 +6,9 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Reconsider returns the jobs whose attempts the shell must withdraw: their upstream became
-// suspect, and another upstream is claimed for them. The shell calls it after every event.
-// When the attempt fails with pool.Moved, Arrive returns the claimed upstream.
+// Reconsider returns the jobs whose attempts the caller must withdraw: their upstream became suspect, and another upstream is
+// claimed for them. The caller must call it after every event. When the attempt fails with pool.Moved, Arrive returns the
+// claimed upstream.
 //
 // A job is moved at most once. A move counts as an attempt and as a retry. It uses up the
 // single retry of a job that an upstream may have begun.
@@ -34,9 +34,10 @@ type Withdrawal struct {
 	Number  uint64 // of the claim
 }
 
-// Withdrawals returns the attempts that the shell must ask upstreams to withdraw: the jobs wait there, and another upstream is
-// claimed for each. The shell calls it after every event. When the attempt fails with pool.Moved, Arrive returns the
-// claimed upstream. When the upstream refuses or does not respond, the shell calls CancelWithdrawal.
+// Withdrawals returns the attempts for which the caller must send withdrawal requests to their upstreams: the jobs wait
+// there, and another upstream is claimed for each. The caller must call it after every event. When the attempt fails with
+// pool.Moved, Arrive returns the claimed upstream. If the upstream refuses or does not respond, the caller calls
+// CancelWithdrawal.
 //
 // A job is asked for at most once. The upstream confirms that the job has not started, so the move counts neither as an attempt
 // nor as a retry.

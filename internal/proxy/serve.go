@@ -17,7 +17,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newExchange creates the exchange and opens its book. It is a separate function to keep the stack small while the job waits.
+// newExchange creates the exchange and opens the job's book (job.Book), which records the job and its attempts. It is a
+// separate function to keep the stack small while the job waits.
 func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.book.Open(&p.cfg.Config, time.Now(), intake.Head{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}, r.RemoteAddr)

@@ -16,7 +16,7 @@ import (
 // epoch is when every run begins; only differences matter.
 var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
-// config is one run.
+// config configures one run.
 type config struct {
 	jobs []trace.Job
 	// servers is the number of servers. Each reads rate tokens per second, and caches blocks blocks.
