@@ -27,8 +27,8 @@ const (
 	closed state = iota
 	// open lets no job through before until, and then one, which makes it half open. The gate is open.
 	open
-	// halfOpen has let at least one job through, the probe, and waits for its result. It lets another through at until.
-	// The gate is half open.
+	// halfOpen has let at least one job through, the probe, and waits for its result. At the time until it lets another
+	// job through. The gate is half open.
 	halfOpen
 )
 

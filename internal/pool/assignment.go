@@ -308,8 +308,8 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 // its data is cached. It is negative if the response began earlier. It exceeds the fetch itself, because results computed
 // from the data must be computed again. If the upstream does not report the wait, only jobs that found a free core count.
 //
-// The upstream's own measure of the fetch is not used. It leaves out what is computed again, and fetches that look so cheap
-// keep an overloaded pool overloaded.
+// The upstream's own measure of the fetch is not used. It does not include the results that must be computed again. With
+// fetches underestimated in this way, an overloaded pool would stay overloaded.
 func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	ran, cold := now.Sub(a.Claimed), a.Cache == selection.NotCached
 	switch {

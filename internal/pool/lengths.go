@@ -15,8 +15,8 @@ const (
 	shrinkLengths = 0.5
 	// lastLengths is the number of jobs of a group that count.
 	lastLengths = 30
-	// keyedLengths bounds the length keys that are remembered, about 4 MB; savedLengths bounds Lengths:
-	// jobs wait for the lock while they are listed, some 5 ms.
+	// keyedLengths is the maximum number of length keys that are kept: about 4 MB. savedLengths is the
+	// maximum number of groups that Lengths returns: claims wait for the lock while it lists them, some 5 ms.
 	keyedLengths, savedLengths = 1 << 16, 1 << 14
 	// maxLength is the longest duration in seconds that SetLengths accepts: some 30 years.
 	maxLength = 1e9

@@ -12,7 +12,8 @@ import (
 
 const (
 	// In a pool of nearFrom upstreams, a claim considers the near ones, which are the first in the project's rendezvous
-	// order. The project's data is hardly ever elsewhere: an upstream is chosen only if all before it cost more.
+	// order. The project's data is rarely elsewhere: an upstream is chosen only if all upstreams before it in
+	// this order cost more.
 	nearFrom, near = 64, 32
 	// In a pool of manyFrom upstreams, a claim that finds no free core near considers this many. Considering
 	// more gains nothing and delays other jobs.

@@ -89,7 +89,8 @@ func Judge(ctx context.Context, hash string, families []Family, ended func(ended
 	return j, nil
 }
 
-// play tunes every base on seeds of its own, and plays all on the others.
+// play draws a setting, chooses the limits of every base on the tuning seeds, and simulates all
+// contenders on the remaining seeds.
 func (f *Family) play(ctx context.Context, hash string, number int) (p played, err error) {
 	s := f.draw(Seed(hash, f.Name, number))
 	var tuned [tuning]struct {

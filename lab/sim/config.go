@@ -80,7 +80,7 @@ type Sidecars struct {
 	// Again is the maximum number of times a person resubmits the job.
 	Leave time.Duration `yaml:"leave"`
 	Again int           `yaml:"again"`
-	// Withdraw has upstreams withdraw waiting jobs on request.
+	// Withdraw makes upstreams withdraw waiting jobs on request.
 	Withdraw bool `yaml:"withdraw"`
 	// Hedge sends a copy of each job to an idle upstream, if there is one.
 	Hedge bool `yaml:"hedge"`

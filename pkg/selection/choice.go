@@ -29,7 +29,7 @@ func (l *Least) Offer(index int, value float64, rng *rand.Rand) {
 // Index is that of the view with the smallest value.
 func (l *Least) Index() int { return l.index }
 
-// nowhere is the index of a candidate before any view was seen.
+// nowhere is the index of a candidate that is no view: none was seen yet.
 const nowhere = -1
 
 // candidate is a view and its cost.

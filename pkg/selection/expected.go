@@ -72,8 +72,8 @@ var _ interface {
 	Local
 } = (*Expected)(nil)
 
-// Local implements Local: all ranks from the fifth on cost the same, and of equals the
-// earliest is taken.
+// Local implements Local: all ranks from the fifth on cost the same, and of
+// upstreams with equal cost the first in rendezvous order is chosen.
 func (*Expected) Local() {}
 
 // Pick implements Policy.
