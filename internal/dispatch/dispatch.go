@@ -9,7 +9,7 @@ import (
 )
 
 // Arrive claims an upstream for a job's next attempt. If granted is false, the
-// job is queued until Job.GiveUpAt. The shell then calls Serve, which returns the
+// job is queued until Job.GiveUpAt. The caller then calls Serve, which returns the
 // jobs that this job displaced from the queue.
 //
 // A job does not overtake queued jobs, except jobs held by their project's limit.
@@ -87,7 +87,7 @@ func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
 }
 
 // Serve tries to claim an upstream for each queued job, in order, and returns the
-// jobs that left the queue. The shell calls it after every event that may have made
+// jobs that left the queue. The caller calls it after every event that may have made
 // an upstream eligible.
 func (d *Dispatcher) Serve(now time.Time) []Grant {
 	over := d.shed
@@ -129,7 +129,7 @@ func unserved(all bool) claimResult {
 }
 
 // GiveUp removes a job from the queue and reports whether it was there. If it was not,
-// Serve has already returned a Grant for it, which the shell must handle.
+// Serve has already returned a Grant for it, which the caller must handle.
 func (d *Dispatcher) GiveUp(j *Job) bool {
 	if !d.queue.remove(j) {
 		return false

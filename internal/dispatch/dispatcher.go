@@ -9,7 +9,7 @@
 //
 // Begin creates a job. Each attempt starts with Arrive, which grants an upstream
 // at once or puts the job into the queue. A queued job leaves the queue when
-// Serve grants it an upstream, or when its caller (the shell) calls GiveUp. After
+// Serve grants it an upstream, or when its caller calls GiveUp. After
 // a failed attempt, Failed returns whether the job may Arrive again, and after
 // which pause.
 package dispatch

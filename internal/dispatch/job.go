@@ -66,7 +66,7 @@ type Withdrawer interface{ Withdraw() bool }
 //	| ended | <--+------------+--------+---------------------------+
 //	+-------+
 //
-// A job whose attempt succeeds stays claimed: the shell ends the assignment without the dispatcher.
+// A job whose attempt succeeds stays claimed: the caller ends the assignment without the dispatcher.
 type Job struct {
 	Request
 	// FirstByte is the timeout of each attempt, to the first byte of its response.
@@ -96,9 +96,9 @@ const (
 	begun state = iota
 	// waiting: the job is in the queue. It has no assignment.
 	waiting
-	// claimed: the shell holds one assignment of the job, and ends it.
+	// claimed: the caller holds one assignment of the job, and ends it.
 	claimed
-	// moving: the shell withdraws the attempt. The job has a second assignment, at its new upstream, which waits
+	// moving: the caller withdraws the attempt. The job has a second assignment, at its new upstream, which waits
 	// for Arrive or is cancelled.
 	moving
 	// asking: the upstream is asked to withdraw the attempt. The job has a second assignment as in moving, but any other
@@ -180,7 +180,7 @@ func (j *Job) TimedOut(left time.Duration) pool.Outcome {
 // Grant is the result of a job's request for an upstream: an assignment or an error.
 type Grant struct {
 	Job *Job
-	// Assignment is the job's claim on an upstream, which the shell must end. It is nil
+	// Assignment is the job's claim on an upstream, which the caller must end. It is nil
 	// if Err is set: pool.ErrAllTried, pool.ErrBusy, pool.ErrNoneEligible, ErrFull,
 	// ErrDisplaced, ErrAtLimit or ErrRate.
 	Assignment *pool.Assignment
