@@ -20,8 +20,8 @@ var spans = [...]int64{6, 30, steps}
 type Window struct {
 	// Seconds is how long the window is.
 	Seconds float64 `json:"seconds"`
-	// Covered is how much of that the figures are of: the present step has only begun,
-	// or the sidecar is younger.
+	// Covered is the part of the window that the figures cover. It can be shorter than the
+	// window: the present step is not complete, or the sidecar has not run for that long.
 	Covered float64 `json:"covered_seconds"`
 	// High, Low and All are the figures of the jobs of each priority, and of both.
 	High Figures `json:"high"`

@@ -110,7 +110,7 @@ type Change struct {
 }
 
 // Advance records the current state, and updates the mode of the fleet and of a part of the upstreams.
-// It returns the modes that changed. The shell calls it every second. Removed upstreams are
+// It returns the modes that changed. The caller calls it every second. Removed upstreams are
 // forgotten.
 func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 	there := make(map[string]*scope, len(o.Upstreams))

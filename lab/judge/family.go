@@ -35,7 +35,8 @@ type Family struct {
 	// Load is the work of all jobs without fetches over what all cores can do; Fetch the
 	// mean fetch of a job's project over the mean work of a job.
 	Load, Fetch Range
-	// Cache is the share of all projects' data that an upstream's cache holds, High that of high jobs.
+	// Cache is the share of all projects' data that an upstream's cache can hold. High is the
+	// share of high jobs among all jobs.
 	Cache, High                      Range
 	Upstreams, Cores, Sidecars, Jobs Range
 	// Hints says whether upstreams send load hints, respond to probes, and withdraw waiting jobs: all do that can.

@@ -191,8 +191,8 @@ func (j *Judgement) ranges() *stats.Grid {
 	return g
 }
 
-// tuned is a line for each setting: what stood for each base, and the best of them; and how many limits are the least or the
-// largest of their grid.
+// tuned has a line for each setting, with the contender that was chosen for each base, and the best base. Its last line
+// counts the chosen limits that are the smallest or the largest of their grid.
 func (j *Judgement) tuned() *stats.Grid {
 	g := &stats.Grid{Left: 12, Heads: [][]string{append([]string{"family", "best"}, names()...)}}
 	edges := make([]int, len(bases()))
