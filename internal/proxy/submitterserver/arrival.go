@@ -66,11 +66,22 @@ func (c *conn) request(seen []byte, size int) (r *http.Request, status string) {
 		_, _ = c.In.Discard(size) // does not fail
 	}
 	c.prepare(r, head.Fields)
-	twofold := r.ContentLength < 0 && (head.Fields == nil || head.Has("Content-Length"))
-	if twofold || r.Header["Transfer-Encoding"] != nil { // other servers may read another body (RFC 9112, 6.1)
+	if ambiguous(r, &head) {
 		c.response.close = true
 	}
 	return r, ""
+}
+
+// ambiguous reports whether other servers may read another body (RFC 9112, 6.1): one has a length and is chunked, or is chunked in
+// HTTP/1.0, where net/http removes Transfer-Encoding.
+func ambiguous(r *http.Request, head *http1.Head) bool {
+	switch {
+	case r.ContentLength < 0:
+		return head.Fields == nil || head.Has("Content-Length")
+	case r.ProtoMinor == 0:
+		return head.Fields == nil || head.Has("Transfer-Encoding")
+	}
+	return false
 }
 
 const (
