@@ -79,7 +79,9 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	switch {
 	case len(c.before) > 0:
 		n = copy(p, c.before)
-		c.before = c.before[n:]
+		if c.before = c.before[n:]; len(c.before) == 0 {
+			c.before = nil // for the garbage collector
+		}
 		return n, nil
 	case c.Failed != nil:
 		return 0, c.Failed

@@ -61,7 +61,7 @@ func (c *conn) request(seen []byte, size int) (r *http.Request, status string) {
 		return nil, status
 	}
 	if c.In == nil {
-		c.Unread(seen[size:])
+		c.Unread(bytes.Clone(seen[size:])) // does not keep the head in memory while the job waits
 	} else {
 		_, _ = c.In.Discard(size) // does not fail
 	}

@@ -239,6 +239,7 @@ func (c *conn) finish(r *http.Request, done bool) bool {
 	if !done || c.response.finish(unread) != nil {
 		return false
 	}
+	c.response.forget()
 	if unread || c.response.close && c.pipelined() {
 		c.set(lingering)
 		linger(c.tcp)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -231,4 +233,33 @@ func TestLingeringIsBounded(t *testing.T) {
 			time.Sleep(pause) // the writer notices
 		})
 	}
+}
+
+// A connection that waits for its next request does not hold the last one or its response.
+func TestIdleConnectionsHoldNothing(t *testing.T) {
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("x", 20_000))
+		ok(w, r)
+	}), nil)
+	long := "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + strings.Repeat("x", 20_000) + "\r\n\r\n"
+	heap := func() int64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC() // also what pools hold
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	before := heap()
+	const conns = 100
+	for range conns {
+		c := dial(t, s.address)
+		_, err := io.WriteString(c, long)
+		require.NoError(t, err)
+		assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+	}
+	idle := func() bool {
+		return !slices.ContainsFunc(s.all(), func(c *conn) bool { return c.locked(func() bool { return c.state != waiting }) })
+	}
+	require.Eventually(t, idle, patience, time.Millisecond)
+	assert.Less(t, (heap()-before)/conns, int64(10_000), "bytes for each connection")
 }

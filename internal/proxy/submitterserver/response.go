@@ -42,13 +42,18 @@ type response struct {
 	armed time.Time // the connection's write deadline
 }
 
-// begin resets the response for another request. WriteHeader resets the other fields.
+// begin resets the response for another request. WriteHeader and forget reset the other fields.
 func (w *response) begin() {
 	if w.header == nil {
 		w.header = make(http.Header)
 	}
+	w.wrote, w.length, w.sent = false, -1, 0
+}
+
+// forget drops what an idle connection would keep in memory: the last request and its response.
+func (w *response) forget() {
 	clear(w.header)
-	w.wrote, w.length, w.sent, w.like = false, -1, 0, nil
+	w.received, w.like = nil, nil
 }
 
 // Header returns the header that WriteHeader writes, and after that the trailer.
