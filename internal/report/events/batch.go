@@ -18,6 +18,9 @@ type event struct {
 	other  bool     // jobs do not find the blocks by their tokens: they are of a LoRA adapter or an image, or not in GPU memory
 }
 
+// maxEvents bounds the events of a batch, which take a byte each in a message and a hundred in memory.
+const maxEvents = 1 << 17
+
 // Kinds of events.
 const (
 	stored  = "BlockStored"
@@ -50,13 +53,20 @@ func batch(message []byte) (all []event, err error) {
 			u.skip()
 			return
 		}
-		for range u.length(msgp.ReadArrayHeaderBytes) {
+		n := u.length(msgp.ReadArrayHeaderBytes)
+		if len(all)+n > maxEvents {
+			u.rest, u.err = nil, errEvents
+		}
+		for ; n > 0 && u.err == nil; n-- {
 			e := event{}
 			u.members(nil, func(name string) { u.member(&e, name) })
 			all = append(all, e)
 		}
 	})
-	return all, u.err
+	if u.err != nil {
+		return nil, u.err
+	}
+	return all, nil
 }
 
 // member reads a member of an event.

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,6 +93,20 @@ func TestOtherBlocks(t *testing.T) {
 	all, err := batch(encode(t, false, e))
 	require.NoError(t, err)
 	assert.False(t, all[0].other)
+}
+
+// A message of small or invalid events does not become many times as large.
+func TestEventsAreBounded(t *testing.T) {
+	for _, event := range []byte{0x90, 0xc0} { // an empty array, or nil, which is no event
+		message := binary.BigEndian.AppendUint32([]byte{0x92, 0, 0xdd}, 2*maxEvents)
+		message = append(message, bytes.Repeat([]byte{event}, 2*maxEvents)...)
+		all, err := batch(message)
+		require.ErrorIs(t, err, errEvents)
+		assert.Empty(t, all)
+	}
+	all, err := batch([]byte{0x92, 0, 0x93, 0xc0, 0x90, 0x90})
+	require.Error(t, err)
+	assert.Empty(t, all)
 }
 
 func FuzzBatch(f *testing.F) {
