@@ -49,7 +49,7 @@ type Settings struct {
 const (
 	// maxTopic bounds the topic, in bytes.
 	maxTopic = 254
-	// A connection that broke is made again after a pause that doubles up to maxPause.
+	// A connection that broke is made again after a pause, which doubles up to maxPause until there are events.
 	minPause, maxPause = 100 * time.Millisecond, 10 * time.Second
 	// handshakeTimeout is the maximum time to connect, and again for the handshake.
 	handshakeTimeout = 5 * time.Second
@@ -104,11 +104,11 @@ func (r *Reader) Follow(ctx context.Context, address string) {
 	}
 	publisher := net.JoinHostPort(host, strconv.Itoa(r.cfg.Port))
 	for pause, reason := minPause, ""; ; pause = min(2*pause, maxPause) {
-		connected, err := r.read(ctx, publisher, address, c)
+		used, err := r.read(ctx, publisher, address, c)
 		if ctx.Err() != nil {
 			return
 		}
-		if connected {
+		if used {
 			pause, reason = minPause, ""
 		}
 		if text := err.Error(); text != reason {
@@ -123,8 +123,9 @@ func (r *Reader) Follow(ctx context.Context, address string) {
 	}
 }
 
-// read reads events from one connection until it breaks.
-func (r *Reader) read(ctx context.Context, publisher, address string, c *cache) (connected bool, err error) {
+// read reads events from one connection until it breaks. used is true if there was a batch of events: a connection without one can
+// be to another service, and break at once each time.
+func (r *Reader) read(ctx context.Context, publisher, address string, c *cache) (used bool, err error) {
 	dialer := net.Dialer{Timeout: handshakeTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", publisher)
 	if err != nil {
@@ -142,15 +143,16 @@ func (r *Reader) read(ctx context.Context, publisher, address string, c *cache) 
 	for {
 		frames, err := s.next()
 		if err != nil {
-			return true, err
+			return used, err
 		}
 		if len(frames) != maxFrames || len(frames[1]) != 8 {
-			return true, errEvents
+			return used, errEvents
 		}
 		events, err := batch(frames[2])
 		if err != nil {
-			return true, err
+			return used, err
 		}
+		used = true
 		if changes := c.apply(binary.BigEndian.Uint64(frames[1]), events); len(changes) > 0 {
 			r.cfg.Changed(address, changes)
 		}

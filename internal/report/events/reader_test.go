@@ -104,6 +104,33 @@ func TestFollow(t *testing.T) {
 	r.Follow(t.Context(), "unix:/run/socket") // returns at once: a Unix socket has no port for events
 }
 
+// A publisher of other messages is logged once, and not connected to without pauses.
+func TestOtherMessages(t *testing.T) {
+	p := newPublisher(t)
+	var failed atomic.Int32
+	r := New(Config{
+		Settings:  Settings{Port: p.Addr().(*net.TCPAddr).Port},
+		Connected: func(string) {},
+		Failed:    func(string, error) { failed.Add(1) },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Follow(ctx, "127.0.0.1:8000") }()
+	var started time.Time
+	for i := range 4 {
+		conn, _ := p.accept()
+		if i == 0 {
+			started = time.Now()
+		}
+		_, err := conn.Write(frame(0, "news"))
+		require.NoError(t, err)
+	}
+	assert.GreaterOrEqual(t, time.Since(started), (1+2+4)*minPause)
+	assert.EqualValues(t, 1, failed.Load())
+	cancel()
+	<-done
+}
+
 // A peer that is not a PUB socket without security gives an error with the reason.
 func TestHandshake(t *testing.T) {
 	curve := slices.Clone(greeting)
