@@ -78,8 +78,15 @@ func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) 
 	return c
 }
 
-// serve serves the connection until it ends or is handed over.
+// serve serves the connection until it ends or is handed over. A panic ends this connection only.
 func (c *conn) serve() {
+	defer func() {
+		if err := recover(); err != nil {
+			c.logPanic(err)
+			c.forget()
+			_ = c.tcp.Close()
+		}
+	}()
 	for c.await() {
 		r, over := c.next()
 		if over {
@@ -217,7 +224,7 @@ func (c *conn) call(r *http.Request) (done bool) {
 			return
 		}
 		if err := recover(); err != http.ErrAbortHandler { //nolint:errorlint // handlers panic with this value
-			c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
+			c.logPanic(err)
 		}
 	}()
 	if r.Header.Get("Expect") != "" && !expects(r) {
@@ -226,6 +233,10 @@ func (c *conn) call(r *http.Request) (done bool) {
 		c.server.cfg.Handler.ServeHTTP(&c.response, r)
 	}
 	return true
+}
+
+func (c *conn) logPanic(err any) {
+	c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
 }
 
 // finish ends a request after its handler. done is false after a panic. It reports whether

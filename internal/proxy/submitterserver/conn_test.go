@@ -166,3 +166,25 @@ func pipeline(t *testing.T, c net.Conn, name string, whole *atomic.Int64) {
 		whole.Add(1)
 	}
 }
+
+// panicking panics when its deadline is set.
+type panicking struct{ *net.TCPConn }
+
+func (panicking) SetReadDeadline(time.Time) error { panic("as ordered") }
+
+// A panic outside the handler ends its connection, and no other.
+func TestAPanicEndsOneConnection(t *testing.T) {
+	var first atomic.Bool
+	s := serving(t, http.HandlerFunc(ok), func(c net.Conn) net.Conn {
+		if first.CompareAndSwap(false, true) {
+			return panicking{c.(*net.TCPConn)}
+		}
+		return c
+	})
+	ends(t, dial(t, s.address))
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, get)
+	require.NoError(t, err)
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+	assert.Len(t, s.all(), 1)
+}
