@@ -39,8 +39,7 @@ func (c *conn) next() (r *http.Request, over bool) {
 	return nil, true
 }
 
-// skipLineEnds skips the line ends that old clients send after the body of a POST, as net/http
-// does. net/http cannot do that for a handed connection, because it does not know of the POST.
+// skipLineEnds skips the line ends that old clients send after the body of a POST, as net/http does.
 func (c *conn) skipLineEnds() {
 	if !c.posted {
 		return
