@@ -161,7 +161,7 @@ func (c *whatifCommand) rig(ctx context.Context, a *answer, seen trace.Seen, job
 	s.WarmUp = trace.Duration(jobs[len(jobs)/10].Offset)
 	a.assume("The present policy is %s (--present).", c.Present)
 	if c.Upstreams == 0 {
-		a.assume("The fleet has the upstreams in the logs: %d (--upstreams).", s.Fleet.Upstreams)
+		a.assume("There are as many upstreams as the logs name: %d (--upstreams).", s.Fleet.Upstreams)
 	}
 	if seen.Fetch > 0 {
 		a.assume("The logs contain no cache miss. A miss takes %.3g s longer (--fetch).", seen.Fetch)

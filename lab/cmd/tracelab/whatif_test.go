@@ -28,7 +28,7 @@ func TestWhatif(t *testing.T) {
 	assert.Regexp(t, `\nleast-in-flight, 4 upstreams +\d`, out)
 	assert.Regexp(t, `\npilotfish, 4 upstreams +\d`, out)
 	assert.Regexp(t, `Upstreams needed for today's waits: 3 with the present policy, [34] with pilotfish.*The fleet of 4 is oversized.`, out)
-	assert.Contains(t, out, "- The fleet has the upstreams in the logs: 4 (--upstreams).")
+	assert.Contains(t, out, "- There are as many upstreams as the logs name: 4 (--upstreams).")
 	assert.Contains(t, out, "- An upstream runs 4 jobs at a time: this fits the logs best (--cores).")
 	assert.Contains(t, out, "of 299: this fits the hits in the logs best (--cached).")
 	html := read(t, page)
