@@ -65,7 +65,7 @@ function marks(chart) {
 // markEvents marks the warnings among the events.
 export function markEvents(events) {
   warnings = events.filter((e) => e.level !== "info").map((e) => Date.parse(e.at) / 1000);
-  for (const chart of Object.values(charts)) chart.redraw();
+  for (const chart of Object.values(charts)) chart.redraw(false); // with true, a chart that was never drawn gets the times of 1970
 }
 
 // within shows at least a minute, up to the last point. Of one point the library knows
