@@ -46,7 +46,7 @@ func (l loads) jobs(v *View) float64 {
 	return max(v.Jobs, v.InFlight, l.perCore*v.cores()*more)
 }
 
-// medianOf is the maximum number of views of which a median is taken, so
+// medianOf is the maximum number of views whose median is computed, so
 // that nothing is allocated. Of more views, a sample of at most this size,
 // at equal distances, is used.
 const medianOf = 64
