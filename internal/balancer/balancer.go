@@ -16,7 +16,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Hooks are called after the mutex is released, from any goroutine. Each can be nil.
+// Hooks are called after the mutex is released, from any goroutine. Each can be nil, except Withdraw if upstreams withdraw jobs.
 type Hooks struct {
 	// Queued is called when a job enters the queue, and Left when it leaves the queue.
 	Queued func(p selection.Priority)

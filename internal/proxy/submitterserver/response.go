@@ -111,8 +111,7 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// latest is the time by which a write deadline can expire early, because setting a deadline for each piece
-// would cost more.
+// latest is how early a write deadline can expire. Setting an exact deadline for each piece would cost more.
 const latest = 10 * time.Second
 
 // SetWriteDeadline sets the deadline of the writes that follow, also for later responses. It can expire early, by latest.
