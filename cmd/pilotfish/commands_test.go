@@ -2,18 +2,28 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
 // runOn runs a command line and returns its output.
@@ -38,11 +48,11 @@ func TestCheck(t *testing.T) {
 	}{
 		{args: []string{good}, out: "good.yaml: ok\n"},
 		{args: []string{bad}, code: 1, err: "bad.yaml:2:21: reports.interval: expected a duration with its unit, such as 500ms, 5s or 2m, found \"5\"\nbad.yaml:3:15: queue.jobs: 0 must be at least 1\n"},
-		{args: []string{"--print", none}, code: 1, err: "none.yaml:1:1: discovery: exactly one of " + discovery.Kinds() + " must say where the upstreams are, not 0 of them\n" +
+		{args: []string{"--print", none}, code: 1, err: "none.yaml:1:1: discovery: 0 sources of upstreams are set: set exactly one of " + discovery.Kinds() + "\n" +
 			"none.yaml:1:9: listen: \"1\" is not host:port; write 127.0.0.1:1\n"},
-		{args: []string{open}, out: "open.yaml: ok\n", err: "open.yaml:2:8: warning: admin: 0.0.0.0:9180 is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone\n"},
+		{args: []string{open}, out: "open.yaml: ok\n", err: "open.yaml:2:8: warning: admin: 0.0.0.0:9180 is open to other machines, without authentication; 127.0.0.1 is for this machine only\n"},
 		{args: nil, code: 2, err: "pilotfish: expected \"<file>\"; see pilotfish --help\n"},
-		{args: []string{"absent.yaml"}, code: 1, err: "stat absent.yaml: no such file or directory\n"},
+		{args: []string{"absent.yaml"}, code: 1, err: "absent.yaml cannot be read: no such file or directory\n"},
 	} {
 		code, stdout, stderr := runOn(append([]string{"check"}, c.args...)...)
 		assert.Equal(t, c.code, code, "%v", c.args)
@@ -82,7 +92,7 @@ func TestHelpOfServeNamesDefaults(t *testing.T) {
 func TestFaultsOfFlagsOfServe(t *testing.T) {
 	code, _, stderr := runOn("serve", "--upstream", "nowhere", "--upstream", "127.0.0.1:9001", "--listen", "x")
 	assert.Equal(t, 1, code)
-	assert.Equal(t, "pilotfish: --listen: \"x\" is not host:port\npilotfish: --upstream: \"nowhere\" is not host:port\n", stderr)
+	assert.Equal(t, "pilotfish: --listen: \"x\" is not host:port; the port is missing: write x:PORT\npilotfish: --upstream: \"nowhere\" is not host:port; the port is missing: write nowhere:PORT\n", stderr)
 }
 
 // The demo prints every line of its transcript in README.md, except for addresses and times.
@@ -114,4 +124,59 @@ func TestATakenPortOfTheDemo(t *testing.T) {
 		assert.Equal(t, "pilotfish: cannot listen on 127.0.0.1:"+port+": bind: address already in use; choose another address with "+flag+
 			". Port 0 is any free port: make demo DEMO=\"--listen 127.0.0.1:0 --admin 127.0.0.1:0\"\n", stderr)
 	}
+}
+
+// A traced job has a span, with a child for each attempt. Its upstream receives the job's span in
+// Traceparent.
+func TestJobsAreTraced(t *testing.T) {
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1") // in milliseconds: spans are exported at once
+	spans := make(chan []*otlp.Span, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		var sent collector.ExportTraceServiceRequest
+		if assert.NoError(t, err) && assert.NoError(t, proto.Unmarshal(text, &sent)) {
+			spans <- sent.ResourceSpans[0].ScopeSpans[0].Spans
+		}
+	}))
+	defer receiver.Close()
+	upstream := fakeupstream.New(t, fakeupstream.Options{Handler: http.NotFoundHandler()})
+	cfg := before(upstream.Address())
+	cfg.Tracing.Endpoint, cfg.Tracing.Share = receiver.URL, 0
+	s, p := running(t, &cfg)
+	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
+	const theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	post(t, p.Jobs, "localhost", "Traceparent", theirs)
+	received := upstream.Jobs()[0].Header.Get("Traceparent")
+	var both []*otlp.Span
+	for len(both) < 2 {
+		both = append(both, <-spans...)
+	}
+	attempt, job := both[0], both[1]
+	assert.Equal(t, []string{"attempt", "job"}, []string{attempt.Name, job.Name})
+	assert.Equal(t, job.SpanId, attempt.ParentSpanId)
+	assert.Equal(t, fmt.Sprintf("00-%x-%x-01", job.TraceId, job.SpanId), received)
+	assert.Equal(t, theirs, fmt.Sprintf("00-%x-%x-01", job.TraceId, job.ParentSpanId))
+	assert.Empty(t, spans)
+}
+
+// A start is unplanned only if the process before it was killed. Without systemd that is unknown.
+func TestPlannedStarts(t *testing.T) {
+	dir := t.TempDir()
+	for i, c := range []struct{ ends, planned bool }{{true, true}, {false, true}, {true, false}, {true, true}} {
+		var m marker
+		planned, err := m.begin(dir + ":/elsewhere")
+		require.NoError(t, err)
+		assert.Equal(t, c.planned, *planned, "start %d", i)
+		assert.FileExists(t, filepath.Join(dir, "running"))
+		if c.ends {
+			require.NoError(t, m.end())
+		}
+	}
+	var m marker
+	planned, err := m.begin("")
+	assert.NoError(t, err)
+	assert.Nil(t, planned)
+	assert.NoError(t, m.end())
+	_, err = m.begin(filepath.Join(dir, "missing"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
 }

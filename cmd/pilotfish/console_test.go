@@ -49,8 +49,24 @@ func TestNotCountedAsFailures(t *testing.T) {
 	require.Len(t, s.failures, 1)
 	s.ended(quality.Default(), answered500)
 	require.Len(t, s.failures, 2)
-	all := s.machine.View(time.Now(), nil).Fleet.Windows[0].All
+	all := fleetOf(s).Windows[0].All
 	assert.Equal(t, []uint64{3, 1, 1, 1, 1}, []uint64{all.Jobs, all.Complete, all.Failed, all.Absent, all.Limited})
+}
+
+func TestFewDescriptors(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	checkDescriptors(zap.New(core), 1099, 500)
+	require.Equal(t, 1, logs.Len())
+	assert.Equal(t, map[string]any{"limit": uint64(1099), "needed": int64(1100)}, logs.All()[0].ContextMap())
+	checkDescriptors(zap.New(core), 1100, 500)
+	assert.Equal(t, 1, logs.Len())
+}
+
+// fleetOf returns the state of the fleet.
+func fleetOf(s *served) quality.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.View(time.Now(), nil).Fleet
 }
 
 // Each job waits half a second longer than the one before. Then three are lost, and then all
@@ -60,7 +76,7 @@ func TestModesAreLogged(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		s := newServed(zap.New(core))
 		moment := quality.Moment{Upstreams: []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}}
-		s.look(time.Now(), moment)
+		s.advance(time.Now(), moment)
 		job := func(firstByte time.Duration, o intake.Outcome, c intake.Completeness) {
 			now := time.Now()
 			arrived := now.Add(-firstByte)
@@ -73,12 +89,12 @@ func TestModesAreLogged(t *testing.T) {
 			r.Total = now.Sub(r.Arrived)
 			s.ended(quality.Default(), r)
 			time.Sleep(time.Second)
-			s.look(time.Now(), moment)
+			s.advance(time.Now(), moment)
 		}
 		for i := range 60 {
 			job(time.Duration(i)*500*time.Millisecond, intake.Answered, intake.Complete)
 		}
-		fleet := s.machine.View(time.Now(), nil).Fleet
+		fleet := fleetOf(s)
 		assert.Equal(t, quality.QueueGrows, fleet.Mode)
 		require.NotNil(t, fleet.DeadlineSeconds)
 		assert.InDelta(t, 20, *fleet.DeadlineJobs, 3, "the deadline counts: it is before the bound on the first byte")
@@ -106,10 +122,53 @@ func TestReadinessNamesTheTroubleOfDiscovery(t *testing.T) {
 	cfg := before()
 	cfg.Discovery.File = filepath.Join(t.TempDir(), "missing.txt")
 	s, _ := logged(t, &cfg)
-	assert.EqualError(t, s.refusal(), "no upstreams are known yet")
+	assert.EqualError(t, s.refusal(), "no upstream is known yet")
 	s.start(t.Context())
 	defer s.stop()
 	require.Eventually(t, func() bool { return strings.Contains(s.refusal().Error(), "missing.txt cannot be read: no such file") }, patience, time.Millisecond, "%v", s.refusal())
+	assert.Empty(t, s.now().Warnings, "the reason is in NotReady")
+
+	w := handle(s, "POST", "/v1/jobs", `{"project_id": 7, "timeouts": {"queue_seconds": 0.001}}`)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Contains(t, w.Body.String(), s.refusal().Error(), "the submitter learns the reason, too")
+}
+
+// A shutdown does not wait for queued jobs for which no upstream is known: they were never sent.
+func TestShutdownDismissesJobsWithoutUpstreams(t *testing.T) {
+	cfg := before()
+	cfg.Discovery.File = filepath.Join(t.TempDir(), "missing.txt")
+	s, _ := logged(t, &cfg)
+	ended := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		ended <- handle(s, "POST", "/v1/jobs", `{"project_id": 7, "timeouts": {"queue_seconds": 3600}}`)
+	}()
+	require.Eventually(t, func() bool { _, waiting := s.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
+	require.NoError(t, s.drain(t.Context(), patience))
+	select {
+	case w := <-ended:
+		assert.Equal(t, []any{503, "shutting-down", "1"}, []any{w.Code, w.Header().Get("Pilotfish-Reason"), w.Header().Get("Retry-After")})
+	case <-time.After(patience):
+		require.Fail(t, "the job still waits")
+	}
+}
+
+// A list that is not accepted is stated next to the mode for as long as that lasts. The log has the same cause.
+func TestTroubleOfDiscoveryIsStated(t *testing.T) {
+	cfg, path := fileConfig(t, "127.0.0.1:1")
+	s, logs := logged(t, &cfg)
+	s.start(t.Context())
+	defer s.stop()
+	require.Eventually(t, s.balancer.Ready, patience, time.Millisecond)
+	require.Empty(t, s.now().Warnings)
+	require.NoError(t, os.WriteFile(path, []byte("127.0.0.1:1 core=4\n"), 0o600))
+	require.Eventually(t, func() bool { return len(s.now().Warnings) == 1 }, patience, time.Millisecond)
+	text := s.now().Warnings[0]
+	assert.Regexp(t, `^discovery, since [-\d]{10} \d\d:\d\d [^ ]+: .*, line 1: core="4": unknown key; did you mean cores\?; 1 upstream kept$`, text)
+	cause, _ := logs.FilterMessage("discovery: the source fails, or its list is not accepted in full").All()[0].ContextMap()["cause"].(string)
+	require.NotEmpty(t, cause)
+	assert.Contains(t, text, ": "+cause)
+	require.NoError(t, os.WriteFile(path, []byte("127.0.0.1:1 cores=4\n"), 0o600))
+	require.Eventually(t, func() bool { return len(s.now().Warnings) == 0 }, patience, time.Millisecond)
 }
 
 // The admin port and the metrics agree about a job.
@@ -122,12 +181,10 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	s.start(ctx)
 	defer s.stop()
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
-	s.served.look(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
+	s.served.advance(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
 	port := s.admin()
 	get := func(path string) string {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
-		w := httptest.NewRecorder()
-		port.ServeHTTP(w, r)
+		w := handle(port, "GET", path, "")
 		require.Equal(t, http.StatusOK, w.Code)
 		return w.Body.String()
 	}
@@ -137,12 +194,7 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	}
 	assert.Equal(t, "ready: 1 of 1 upstreams are eligible\n", get("/readyz"))
 	submit := func(session string) int {
-		job := strings.Replace(fakeupstream.ExampleJob(), `"session_id"`, `"session_id": "`+session+`", "was"`, 1)
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(job))
-		r.Header.Set("Content-Type", "application/json")
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		return w.Code
+		return handle(s, "POST", "/v1/jobs", strings.Replace(fakeupstream.ExampleJob(), `"session_id"`, `"session_id": "`+session+`", "was"`, 1)).Code
 	}
 	require.Equal(t, http.StatusOK, submit("one"))
 	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/v1/jobs/1", nil))
@@ -198,17 +250,14 @@ func TestLengthsAfterARestart(t *testing.T) {
 		defer s.stop()
 		require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
 		for range jobs {
-			r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(body))
-			r.Header.Set("Content-Type", "application/json")
-			s.ServeHTTP(httptest.NewRecorder(), r)
+			handle(s, "POST", "/v1/jobs", body)
 		}
-		w := httptest.NewRecorder()
-		s.admin().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/pick", strings.NewReader(body)))
+		w := handle(s.admin(), "POST", "/api/pick", body)
 		var pick admin.Pick
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &pick), w.Body)
 		require.Len(t, pick.Ranking, 1)
 		assert.Equal(t, pick.Ranking[0].ExpectedBy != "", pick.Ranking[0].Expected > 0)
-		for _, line := range logs.FilterMessage("the durations of jobs are learned anew").All() {
+		for _, line := range logs.FilterMessage("the snapshot's durations of jobs cannot be used: they are learned again").All() {
 			return line.ContextMap()["error"].(string)
 		}
 		return pick.Ranking[0].ExpectedBy
@@ -219,7 +268,7 @@ func TestLengthsAfterARestart(t *testing.T) {
 	text, err := os.ReadFile(cfg.Discovery.Snapshot)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(cfg.Discovery.Snapshot, bytes.Replace(text, []byte(`"seconds": `), []byte(`"seconds": -`), 1), 0o600))
-	assert.Contains(t, learnedFrom(0), "duration 1 is -")
+	assert.Contains(t, learnedFrom(0), "learned duration 1 has -")
 }
 
 // The page shows the capacity that the fleet needs after some jobs.
@@ -236,7 +285,7 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 		for range 3 {
 			s.served.machine.Ended(at, quality.Default(), &record.Job{Completeness: intake.Complete})
 		}
-		s.served.look(at, quality.Moment{Upstreams: s.balancer.States()})
+		s.served.advance(at, quality.Moment{Upstreams: s.balancer.States()})
 	}
 	c := s.now().Capacity
 	require.NotNil(t, c)

@@ -112,8 +112,8 @@ func TestWhatAJobAllocates(t *testing.T) {
 		assert.Less(t, size, 40_000.0)
 		return
 	}
-	assert.LessOrEqual(t, number, 24.5)
-	assert.Less(t, size, 5_500.0)
+	assert.LessOrEqual(t, number, 20.5)
+	assert.Less(t, size, 5_000.0)
 }
 
 // The memory of one 4 KB job while it waits for its response: its body, the goroutines' stacks,

@@ -65,7 +65,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	go shown.KeepBusy(running, newRand())
 	fmt.Fprintf(s.Out, "A little load keeps running now. Ctrl-C ends it.\n\n")
 	fmt.Fprintf(s.Out, "  look      http://%s/ in a browser, or: pilotfish top --admin %[1]s\n", cfg.Admin)
-	fmt.Fprintf(s.Out, "  ask why   curl 'http://%s/api/pick?project=12345&priority=low'\n", cfg.Admin)
+	fmt.Fprintf(s.Out, "  see why   curl 'http://%s/api/pick?project=12345&priority=low'\n", cfg.Admin)
 	fmt.Fprintf(s.Out, "  post      curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
 	return <-ended
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"reflect"
@@ -19,13 +20,15 @@ import (
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/report/events"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/internal/tracing"
 )
 
-// newGeneration builds a generation that replaces before, which is nil at the
-// start. Nothing runs yet.
+// newGeneration builds the successor of the generation before, which is nil at
+// start-up. It starts nothing.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, stop: func() {}}
 	var err error
@@ -46,7 +49,8 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	jobs := job.Config{
 		Reader: g.reader, Budget: s.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
 		Hint: cfg.Reports.Hint, Found: report.CachedShare, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders, RequestID: cfg.Stream.RequestID,
-		Job: cfg.Job,
+		Job: cfg.Job.Canonical(), AttemptFailed: s.journal.AttemptFailed, NoUpstream: s.noUpstream,
+		NoHint: s.noHint,
 	}
 	var follow func(ctx context.Context, address string)
 	if cfg.Reports.Events.Port != 0 {
@@ -76,7 +80,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if before == nil {
 		list, err := g.discovery.Lengths()
 		if err = cmp.Or(err, s.balancer.SetLengths(list)); err != nil {
-			s.log.Warn("the durations of jobs are learned anew", zap.Error(err))
+			s.log.Warn("the snapshot's durations of jobs cannot be used: they are learned again", zap.Error(err))
 		}
 	}
 	g.reports = report.New(report.Config{
@@ -85,6 +89,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		Probed: func(address string, err error) {
 			s.metrics.Probed(err == nil)
 			if err != nil {
+				s.noHint(address, err)
 				s.log.Debug("probe", zap.String("upstream", address), zap.Error(err))
 			}
 		},
@@ -97,6 +102,14 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		},
 	})
 	return g, nil
+}
+
+// noHint records why a response has no load hint, if its load header is invalid.
+func (s *sidecar) noHint(address string, err error) {
+	if fault, ok := errors.AsType[*report.HintError](err); ok {
+		s.metrics.HintInvalid(address)
+		s.journal.HintInvalid(address, fault)
+	}
 }
 
 // newEvents builds what reads the events of KV caches.
@@ -194,28 +207,12 @@ func (s *sidecar) startGeneration(g *generation) {
 	})
 }
 
-// reported returns the addresses of the upstreams that have ever reported.
-func reported(states []pool.State) (list []string) {
-	for i := range states {
-		if states[i].ReportAge >= 0 {
-			list = append(list, states[i].Address)
-		}
+// sinks returns the receivers of the record of each ended job.
+func (s *sidecar) sinks() []func(*record.Job) {
+	return []func(*record.Job){
+		func(r *record.Job) { s.served.ended(s.current.Load().cfg.Quality, r) },
+		s.metrics.Ended,
+		tracing.Ended,
+		func(r *record.Job) { s.log.Job(s.current.Load().cfg.Log, r) },
 	}
-	return list
-}
-
-func upstreams(states []pool.State) []pool.Upstream {
-	set := make([]pool.Upstream, len(states))
-	for i := range states {
-		set[i] = states[i].Upstream
-	}
-	return set
-}
-
-func addresses(set []pool.Upstream) []string {
-	list := make([]string, len(set))
-	for i := range set {
-		list[i] = set[i].Address
-	}
-	return list
 }

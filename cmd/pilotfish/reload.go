@@ -15,15 +15,9 @@ import (
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
-
-// source is where a reload gets its configuration; the zero source has none.
-type source struct {
-	read  func() (config.Config, []*cli.Error, error)
-	path  string // "": no file
-	first []byte // the file's content at the start
-}
 
 // reread reads the configuration again and applies it; a bad one changes nothing.
 // It returns the keys whose changes wait for a restart.
@@ -37,9 +31,11 @@ func (s *sidecar) reread() (waiting []string, err error) {
 	}
 	s.metrics.Reloaded(err == nil)
 	if err != nil {
-		s.log.Error("the configuration was not reloaded: the previous one stays in force", zap.Error(err))
-		return nil, err
+		refused := s.refuse(time.Now(), err)
+		s.log.Error("configuration refused: the previous one stays in force", zap.String("cause", refused.why))
+		return nil, refused
 	}
+	s.refused.Store(nil)
 	s.log.Info("the configuration was reloaded")
 	for _, key := range waiting {
 		s.log.Warn("a change needs a restart", zap.String("key", key))
@@ -47,11 +43,31 @@ func (s *sidecar) reread() (waiting []string, err error) {
 	return waiting, nil
 }
 
+// refusedFile is a configuration that cannot be used, while the previous one is in force.
+type refusedFile struct {
+	since time.Time // of the first refusal for this reason
+	why   string
+}
+
+func (r *refusedFile) Error() string {
+	return "configuration refused since " + settings.Minute(r.since) + ", the previous one stays in force: " + r.why
+}
+
+// refuse records that the configuration cannot be used, until one is reloaded.
+func (s *sidecar) refuse(now time.Time, why error) *refusedFile {
+	r := &refusedFile{now, strings.ReplaceAll(why.Error(), "\n", "; ")}
+	if before := s.refused.Load(); before != nil && before.why == r.why {
+		r.since = before.since
+	}
+	s.refused.Store(r)
+	return r
+}
+
 // reload replaces the running configuration. Open jobs and the state of upstreams are not
 // affected, except that overload detection starts again if its settings changed. reload returns
 // the keys whose changes need a restart. The mutex must be held.
 func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
-	settings, err := poolSettings(cfg)
+	inPool, err := poolSettings(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +77,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 		return nil, err
 	}
 	if cfg.Overload == before.cfg.Overload {
-		settings.Detector = nil // keep the state of the detectors
+		inPool.Detector = nil // keep the state of the detectors
 	}
 	if err := s.log.Level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, err
@@ -70,7 +86,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	s.current.Store(g)
 	before.stop()
 	s.balancer.SetSettings(balancer.Settings{
-		Pool: settings, Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects,
+		Pool: inPool, Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects,
 	})
 	if s.running != nil {
 		s.startGeneration(g)
@@ -78,7 +94,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	return s.waiting(cfg), nil
 }
 
-// waiting returns the changed keys that a reload does not apply: of open ports, and of spans of open jobs.
+// waiting returns the changed keys that need a restart. A reload cannot change open ports or the spans of open jobs.
 func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	was, is := reflect.ValueOf(s.first), reflect.ValueOf(*cfg)
 	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh", "Metrics", "Tracing"} {
@@ -119,7 +135,6 @@ func (s *sidecar) watchFile(ctx context.Context) {
 	}
 }
 
-// poolSettings returns the pool's settings.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 	s.Interval, s.Breaker, s.Heavy = cfg.Reports.Interval, cfg.Breaker, cfg.Selection.Heavy
 	s.Probe, s.Withdraw = cfg.Reports.Probes(), cfg.Job.WithdrawPath != ""

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,7 +30,7 @@ import (
 )
 
 // patience is the maximum duration of a wait.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // fileConfig returns a configuration whose upstream is listed in a file.
 func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
@@ -227,22 +228,39 @@ func TestReloadsOfAFile(t *testing.T) {
 
 	require.NoError(t, os.Remove(path))
 	require.Eventually(t, func() bool {
-		w := httptest.NewRecorder()
-		s.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		return strings.Contains(w.Body.String(), "\npilotfish_config_last_reload_success 0\n")
+		return strings.Contains(handle(s.metrics.Handler(), "GET", "/metrics", "").Body.String(), "\npilotfish_config_last_reload_success 0\n")
 	}, patience, 10*time.Millisecond, "the next start would fail")
 	assert.Equal(t, "none", log().Jobs)
+	refused := "^configuration refused since [-\\d]{10} \\d\\d:\\d\\d [^ ,]+, the previous one stays in force: "
+	require.Len(t, s.now().Warnings, 1)
+	assert.Regexp(t, refused+path+" cannot be read: no such file or directory$", s.now().Warnings[0])
+	event := s.events()[0]
+	assert.Equal(t, "configuration refused: the previous one stays in force", event.Text)
+	assert.Contains(t, s.now().Warnings[0], event.Cause, "the log has the same cause")
+	assert.Contains(t, event.Cause, "no such file")
 
 	write("log: {jobs: failed}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
 	code, out = reload()
 	assert.Zero(t, code, out)
 	assert.Contains(t, out, "the change of mesh needs a restart")
+	assert.Empty(t, s.now().Warnings)
 	assert.Equal(t, "failed", log().Jobs)
 	write("log: {jobs: some}\n")
 	code, out = reload()
 	assert.Equal(t, 1, code)
+	assert.Contains(t, out, `the previous one stays in force: `+path+`:`)
 	assert.Contains(t, out, `log.jobs: "some" is not one of`)
+	assert.Regexp(t, refused+path+`:5:13: log.jobs: "some" is not one of`, s.now().Warnings[0])
 	assert.Equal(t, "failed", log().Jobs)
+}
+
+// A refused configuration states since when it is refused for this reason.
+func TestRefusedSince(t *testing.T) {
+	s, start := &sidecar{}, time.Date(2026, 1, 1, 23, 58, 0, 0, time.UTC)
+	for _, c := range []struct{ why, since string }{{"a", "2026-01-01 23:58 UTC"}, {"a", "2026-01-01 23:58 UTC"}, {"b", "2026-01-02 00:00 UTC"}, {"a", "2026-01-02 00:01 UTC"}} {
+		assert.ErrorContains(t, s.refuse(start, errors.New(c.why)), "refused since "+c.since+", ")
+		start = start.Add(time.Minute)
+	}
 }
 
 func TestReloadOfHostsAndInterval(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/quality"
+	"example.org/pilotfish/internal/record"
 )
 
 // drainDelay is how long a stopping process still accepts jobs on its open
@@ -51,6 +52,7 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports) (err error) {
 	s.log.Info("shutting down", zap.Duration("grace", grace), zap.Int64("jobs_left", s.open.Load()))
 	p.Leave(s.log.Logger)
 	time.Sleep(drainDelay)
+	p.Empty(s.log.Logger)
 	err = errors.Join(err, s.drain(background, grace))
 	short, done := context.WithTimeout(background, time.Second)
 	defer done()
@@ -59,20 +61,23 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports) (err error) {
 }
 
 // drain waits for the open jobs, for at most the grace time, and logs every ten
-// seconds how many are left.
+// seconds how many are left. While no upstream is known, queued jobs end within a second.
 func (s *sidecar) drain(ctx context.Context, grace time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	ended := make(chan error)
 	go func() { ended <- s.servers.mesh.Shutdown(ctx) }()
 	go func() { ended <- s.servers.jobs.Shutdown(ctx) }()
-	for left := 2; left > 0; {
+	for left, seconds := 2, 0; left > 0; {
+		s.balancer.Dismiss(record.ErrShutdown)
 		select {
 		case cut := <-ended:
 			err = errors.Join(err, cut)
 			left--
-		case <-time.After(10 * time.Second):
-			s.log.Info("draining", zap.Int64("jobs_left", s.open.Load()))
+		case <-time.After(time.Second):
+			if seconds++; seconds%10 == 0 {
+				s.log.Info("draining", zap.Int64("jobs_left", s.open.Load()))
+			}
 		}
 	}
 	return err
@@ -93,10 +98,10 @@ func (s *sidecar) watch(ctx context.Context) {
 			return
 		case <-time.After(time.Second):
 			states := s.balancer.States()
-			s.journal.Look(states)
+			s.journal.LogChanges(states)
 			moment := quality.Moment{Upstreams: states}
 			moment.InFlight, moment.Waiting = s.balancer.Counts()
-			s.served.look(time.Now(), moment)
+			s.served.advance(time.Now(), moment)
 		}
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -23,40 +21,47 @@ import (
 // scale is the size of a sidecar's load.
 type scale struct{ upstreams, projects, waiting int }
 
-// scaled is the costs at a scale: a claim with its end, a report, a scrape, and the list of upstreams for a scrape, in
-// microseconds; and the memory in MB.
-type scaled [5]float64
-
-// BenchmarkScale prints a table of the costs by the numbers of upstreams, projects and waiting jobs, and of their
-// growth. The growth is the exponent: 1 is linear.
+// BenchmarkScale measures how long each operation takes by the numbers of upstreams, projects and waiting jobs; how long a job
+// waits for locks during an operation, at most: the median of five; and the memory.
 func BenchmarkScale(b *testing.B) {
-	first := scale{14, 1000, 1}
-	var out strings.Builder
-	for b.Loop() {
-		out.Reset()
-		w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprint(w, "upstreams\tprojects\twaiting\tclaim us\treport us\tscrape us\tlist us\tMB\tgrowth of each\t\n")
-		base := measured(b, first)
-		row := func(s scale, got scaled, factor float64) {
-			fmt.Fprintf(w, "%d\t%d\t%d\t%.1f\t%.1f\t%.0f\t%.0f\t%.1f\t", s.upstreams, s.projects, s.waiting, got[0], got[1], got[2], got[3], got[4])
-			for i := range got {
-				if factor != 1 {
-					fmt.Fprintf(w, "%.2f ", math.Log(got[i]/base[i])/math.Log(factor))
-				}
+	for _, size := range []scale{{14, 1000, 1}, {1000, 1000, 1}, {10_000, 1000, 1}, {14, 10, 1}, {14, 100_000, 1}, {14, 1000, 10_000}} {
+		b.Run(fmt.Sprintf("%d upstreams, %d projects, %d waiting", size.upstreams, size.projects, size.waiting), func(b *testing.B) {
+			before := heap()
+			l := newLaden(b, size)
+			defer l.end()
+			memory := heap() - before
+			for _, operation := range []struct {
+				name string
+				do   func(l *laden, i int)
+			}{
+				{"a claim and its end", (*laden).job},
+				{"a report", (*laden).report},
+				{"a scrape", (*laden).scrape},
+				{"the list of upstreams", func(l *laden, _ int) { l.balancer.States() }},
+				{"a new set, 9 of 10 other upstreams", func(l *laden, i int) {
+					n := len(l.set)
+					l.balancer.Set(numbered(n, (i+1)%2*(n+9)/10))
+				}},
+				{"api now", func(l *laden, _ int) { l.now() }},
+				{"api pick", func(l *laden, i int) { _, _ = l.balancer.Explain(pool.Request{Project: uint64(i)}) }},
+				{"the modes of upstreams", (*laden).look},
+				{"learned durations", func(l *laden, _ int) { l.balancer.Lengths() }},
+			} {
+				b.Run(operation.name, func(b *testing.B) {
+					for i := 0; b.Loop(); i++ {
+						operation.do(l, i)
+					}
+					var longest []float64
+					for i := range 5 {
+						longest = append(longest, l.wait(func() { operation.do(l, i) }))
+					}
+					slices.Sort(longest)
+					b.ReportMetric(longest[2], "ms-longest-wait")
+					b.ReportMetric(memory/1e6, "MB")
+				})
 			}
-			fmt.Fprint(w, "\t\n")
-		}
-		row(first, base, 1)
-		for _, n := range []int{1000, 10_000} {
-			row(scale{n, first.projects, first.waiting}, measured(b, scale{n, first.projects, first.waiting}), float64(n)/float64(first.upstreams))
-		}
-		for _, n := range []int{10, 100_000} {
-			row(scale{first.upstreams, n, first.waiting}, measured(b, scale{first.upstreams, n, first.waiting}), float64(n)/float64(first.projects))
-		}
-		row(scale{first.upstreams, first.projects, 10_000}, measured(b, scale{first.upstreams, first.projects, 10_000}), 10_000)
-		require.NoError(b, w.Flush())
+		})
 	}
-	b.Log("\n" + out.String())
 }
 
 // most is a cache with all projects.
@@ -66,45 +71,31 @@ func (most) Contains(uint64) bool { return true }
 func (most) Bytes(uint64) float64 { return 0 }
 func (m most) Len() int           { return int(m) }
 
-// measured returns the costs of a sidecar at a scale. Its waiting jobs belong to a project at
-// its limit.
-func measured(b *testing.B, size scale) (got scaled) {
-	was := heap()
+// laden is a sidecar at a scale. Its waiting jobs belong to a project at its limit.
+type laden struct {
+	*sidecar
+	b    *testing.B
+	size scale
+	set  []pool.Upstream
+	end  func() // of the waiting jobs
+}
+
+func newLaden(b *testing.B, size scale) *laden {
 	cfg := before("10.0.0.1:80")
 	cfg.Projects.Limit, cfg.Queue.Jobs = 1, size.waiting
 	s, err := newSidecar(&cfg, nil, source{}, quiet(b))
 	require.NoError(b, err)
-	set := make([]pool.Upstream, size.upstreams)
-	for i := range set {
-		set[i].Address = fmt.Sprintf("10.%d.%d.%d:80", i>>16, i>>8&255, i&255)
-	}
-	s.balancer.Set(set)
-	report := func(i int) {
-		s.balancer.Report(set[i%len(set)].Address, pool.Report{
-			At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1, Wait: math.NaN(), Cached: most(size.projects),
-		})
-	}
-	for i := range set {
-		report(i)
-	}
-	claim := func(project int, queue time.Duration) (done func()) {
-		now := time.Now()
-		j := s.balancer.Begin(dispatch.Request{Project: hash.Mix(uint64(2 + project)), Arrived: now, Queue: queue})
-		l, err := s.balancer.Claim(b.Context(), now, j)
-		if !assert.NoError(b, err) {
-			return func() {}
-		}
-		return func() {
-			l.Answered(time.Now(), true, nil)
-			l.Done(time.Now(), pool.Answered)
-		}
+	l := &laden{sidecar: s, b: b, size: size, set: numbered(size.upstreams, 0)}
+	s.balancer.Set(l.set)
+	for i := range l.set {
+		l.report(i)
 	}
 	for project := range size.projects {
-		claim(project, 0)()
+		l.claim(project, 0)()
 	}
-	held := claim(-1, 0)
+	held := l.claim(-1, 0)
 	for range size.waiting {
-		go func() { claim(-1, time.Hour)() }()
+		go func() { l.claim(-1, 1000*time.Hour)() }()
 	}
 	until := func(want int) {
 		for waiting := -1; waiting != want && !b.Failed(); runtime.Gosched() {
@@ -112,27 +103,77 @@ func measured(b *testing.B, size scale) (got scaled) {
 		}
 	}
 	until(size.waiting)
-	s.served.look(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
-	for i, do := range []func(i int){
-		func(i int) { claim(i*7919%size.projects, 0)() }, report,
-		func(int) {
-			s.metrics.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil))
-		},
-		func(int) { s.balancer.States() },
-	} {
-		times := make([]float64, []int{1000, 1000, 5, 21}[i])
-		for k := range times {
-			start := time.Now()
-			do(k)
-			times[k] = float64(time.Since(start)) / 1e3
-		}
-		slices.Sort(times)
-		got[i] = times[len(times)/2]
+	l.end = func() {
+		held()
+		until(0)
 	}
-	got[4] = (heap() - was) / 1e6
-	held()
-	until(0)
-	return got
+	l.look(0)
+	return l
+}
+
+// numbered returns n upstreams, the first with that number.
+func numbered(n, from int) []pool.Upstream {
+	set := make([]pool.Upstream, n)
+	for i := range set {
+		k := i + from
+		set[i].Address = fmt.Sprintf("10.%d.%d.%d:80", k>>16, k>>8&255, k&255)
+	}
+	return set
+}
+
+func (l *laden) report(i int) {
+	l.balancer.Report(l.set[i%len(l.set)].Address, pool.Report{
+		At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1, Wait: math.NaN(), Cached: most(l.size.projects),
+	})
+}
+
+func (l *laden) claim(project int, queue time.Duration) (done func()) {
+	now := time.Now()
+	j := l.balancer.Begin(dispatch.Request{Project: hash.Mix(uint64(2 + project)), Arrived: now, Queue: queue})
+	lease, err := l.balancer.Claim(l.b.Context(), now, j)
+	if !assert.NoError(l.b, err) {
+		return func() {}
+	}
+	return func() {
+		lease.Answered(time.Now(), true, nil)
+		lease.Done(time.Now(), pool.Answered)
+	}
+}
+
+func (l *laden) job(i int) { l.claim(i*7919%l.size.projects, 0)() }
+
+func (l *laden) scrape(int) {
+	l.metrics.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil))
+}
+
+func (l *laden) look(int) {
+	l.served.advance(time.Now(), quality.Moment{Upstreams: l.balancer.States()})
+}
+
+// wait returns the longest time in milliseconds that a job waits for a lock during an operation.
+func (l *laden) wait(operation func()) float64 {
+	var longest time.Duration
+	begun, done, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for close(begun); ; time.Sleep(20 * time.Microsecond) {
+			start := time.Now()
+			l.balancer.Counts()
+			l.served.began(start, &dispatch.Job{}, pool.Choice{Claimed: start}, nil)
+			l.metrics.ReportFailed("")
+			longest = max(longest, time.Since(start))
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	}()
+	<-begun
+	operation()
+	close(done)
+	<-ended
+	return longest.Seconds() * 1e3
 }
 
 // heap returns the memory of objects and stacks in use, in bytes.

@@ -53,6 +53,9 @@ func (c *serveCommand) given() []config.Flag {
 }
 
 func (c *serveCommand) Run(s cli.Console) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP) // first: until then, it ends the process
+	defer signal.Stop(hup)
 	signal.Ignore(syscall.SIGPIPE) // keep serving jobs after the log's reader has gone
 	served, err := ports.Activated()
 	if err != nil {
@@ -72,6 +75,10 @@ func (c *serveCommand) Run(s cli.Console) error {
 	defer log.Sync() //nolint:errcheck // there is no other log
 	log.CaptureLibraries()
 	warn(log.Logger, warnings)
+	var descriptors syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &descriptors); err == nil {
+		checkDescriptors(log.Logger, descriptors.Cur, cfg.Submitters.Connections)
+	}
 	if err := served.Open(portsOf(&cfg)); err != nil {
 		return err
 	}
@@ -79,7 +86,10 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	defer side.written.Sync() //nolint:errcheck // recorded bodies are not essential
+	defer side.written.Sync()       //nolint:errcheck // recorded bodies are not essential
+	stop := make(chan os.Signal, 2) // until here, a signal ends the process, even if its start hangs
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(stop)
 	var mark marker
 	if side.planned, err = mark.begin(os.Getenv("STATE_DIRECTORY")); err != nil {
 		log.Warn("whether restarts are planned will not be known", zap.Error(err))
@@ -91,11 +101,22 @@ func (c *serveCommand) Run(s cli.Console) error {
 	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
 		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
-	if err := side.runUntilSignal(served); err != nil {
+	if err := side.runUntilSignal(served, stop, hup); err != nil {
 		log.Error("ended before its jobs", zap.Error(err))
 		return cli.ErrReported // do not write it to standard error again, which could block
 	}
 	return mark.end()
+}
+
+// spareDescriptors is the number of file descriptors for anything but jobs: ports, requests to the admin port, and polls.
+const spareDescriptors = 100
+
+// checkDescriptors logs a warning if this process may open too few files: a job has a connection to its submitter, and one to its
+// upstream. Idle submitters could leave none for upstreams.
+func checkDescriptors(log *zap.Logger, limit uint64, connections int) {
+	if needed := 2*connections + spareDescriptors; limit < uint64(needed) { //nolint:gosec // both are positive
+		log.Warn("few file descriptors: many submitters could leave none for connections to upstreams", zap.Uint64("limit", limit), zap.Int("needed", needed))
+	}
 }
 
 // sameRequest is how long after the first signal further signals count as the same one: timeout(1) and
@@ -115,17 +136,11 @@ func (s *stopSignals) receive(now time.Time) (drain, end bool) {
 	return false, now.Sub(s.first) >= sameRequest
 }
 
-// runUntilSignal runs the sidecar until SIGTERM or Ctrl-C, and until its jobs have ended. A second
+// runUntilSignal runs the sidecar until a signal to stop, and until its jobs have ended. A second
 // signal, at least a second later, ends it immediately. SIGHUP reloads the configuration.
-func (s *sidecar) runUntilSignal(p ports.Ports) error {
+func (s *sidecar) runUntilSignal(p ports.Ports, stop, hup <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	stop := make(chan os.Signal, 2)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(stop)
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	go func() { // a reload can take long, and must not delay a drain
 		for {
 			select {

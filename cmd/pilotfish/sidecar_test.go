@@ -66,6 +66,15 @@ func post(t *testing.T, l net.Listener, host string, header ...string) {
 	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
 }
 
+// handle sends a request with a JSON body to a handler, without a network.
+func handle(h http.Handler, method, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
 func written(t *testing.T, text []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
@@ -171,29 +180,24 @@ func TestUpstreamsByTLS(t *testing.T) {
 
 	bad := cfg
 	bad.UpstreamTLS = &settings.TLS{CAFile: by.CAFile + ".gone"}
-	reloadFails(t, s, &bad, "upstream_tls: ca_file: stat "+by.CAFile)
+	reloadFails(t, s, &bad, "upstream_tls: ca_file: "+by.CAFile+".gone cannot be read: no such file")
 	assert.Error(t, buildable(&bad))
 }
 
 // From the second job of a project on, upstreams get its expected duration in the configured header.
 func TestExpectedDurationHeader(t *testing.T) {
-	var headers []http.Header
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			headers = append(headers, r.Header)
-		}
-	}))
-	defer upstream.Close()
-	cfg := before(upstream.Listener.Addr().String())
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	cfg := before(upstream.Address())
 	cfg.Job.ExpectedHeader = "x-seconds"
 	s, p := running(t, &cfg)
 	post(t, p.Jobs, "localhost")
 	require.Eventually(t, func() bool { inFlight, _ := s.balancer.Counts(); return inFlight == 0 }, patience, time.Millisecond)
 	post(t, p.Jobs, "localhost")
-	require.Len(t, headers, 2)
-	assert.NotContains(t, headers[0], "X-Seconds")
-	assert.NotEmpty(t, headers[1].Get("X-Seconds"))
-	assert.NotContains(t, headers[1], "Job-Expected")
+	jobs := upstream.Jobs()
+	require.Len(t, jobs, 2)
+	assert.NotContains(t, jobs[0].Header, "X-Seconds")
+	assert.NotEmpty(t, jobs[1].Header.Get("X-Seconds"))
+	assert.NotContains(t, jobs[1].Header, "Job-Expected")
 }
 
 // Upstreams can be Unix sockets: jobs are sent there with their own Host header, and reports are read there.

@@ -77,10 +77,3 @@ func TestRegistrationInConsul(t *testing.T) {
 	defer a.mu.Unlock()
 	assert.False(t, a.known)
 }
-
-func TestFlagsOfTheRegistration(t *testing.T) {
-	var out strings.Builder
-	assert.NotZero(t, run([]string{"--feeds=" + examples, "--lifetime=-1s", "--overloaded=-1"}, &out, &out))
-	assert.Contains(t, out.String(), "--lifetime: ")
-	assert.Contains(t, out.String(), "--overloaded: ")
-}

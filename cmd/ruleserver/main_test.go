@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -21,14 +20,12 @@ import (
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const (
-	testdata = "../../internal/ruleserver/example/"
-	examples = testdata + "feeds"
-)
+const examples = "../../internal/ruleserver/example/feeds"
 
 // started is a ruleserver in this process.
 type started struct {
@@ -63,41 +60,6 @@ func terminate(t *testing.T) {
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 }
 
-func post(t *testing.T, url string) (*http.Response, error) {
-	body, err := os.Open(testdata + "job.json")
-	require.NoError(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/jobs", body)
-	require.NoError(t, err)
-	r.Header.Set("Accept", "text/csv")
-	return http.DefaultClient.Do(r)
-}
-
-// TestDrain: after SIGTERM the open job is completed, a new one gets a response that permits a
-// retry elsewhere, and the process ends with 0.
-func TestDrain(t *testing.T) {
-	feeds := t.TempDir()
-	const bytes = 32 << 20 // more than socket buffers hold: the response is sent only as fast as it is read
-	feed := "id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", bytes>>10)
-	require.NoError(t, os.WriteFile(feeds+"/12345.csv", []byte(feed), 0o600))
-	s := start(t, feeds, "--grace=1h") // so large a response can take long
-	first, err := http.Post(s.url+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 12345}`))
-	require.NoError(t, err)
-	defer first.Body.Close()
-
-	terminate(t)
-	until(t, s.url+"/healthz", "draining")
-	second, err := post(t, s.url)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, second.StatusCode)
-	assert.Equal(t, "no", second.Header.Get("Job-Started"))
-	second.Body.Close()
-
-	n, err := io.Copy(io.Discard, first.Body)
-	require.NoError(t, err)
-	assert.Greater(t, n, int64(bytes))
-	assert.Zero(t, <-s.exited)
-}
-
 // A second signal or the end of the grace time ends the server at once.
 func TestOpenJobsAreCut(t *testing.T) {
 	for grace, why := range map[string]string{"1h": "second signal", "1ms": "jobs were still running at "} {
@@ -121,7 +83,7 @@ func runJob(t *testing.T, s started) (cut func()) {
 	t.Helper()
 	var running sync.WaitGroup
 	running.Go(func() {
-		if response, err := post(t, s.url); err == nil {
+		if response, err := http.Post(s.url+"/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob())); err == nil {
 			response.Body.Close()
 		}
 	})
@@ -132,21 +94,15 @@ func runJob(t *testing.T, s started) (cut func()) {
 // until polls a URL until the response contains a text.
 func until(t *testing.T, url, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-		require.NoError(t, err)
-		response, err := http.DefaultClient.Do(r)
-		require.NoError(t, err, "waiting for %q", text)
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		require.NoError(t, err)
-		if strings.Contains(string(body), text) {
-			return
+	require.Eventually(t, func() bool {
+		response, err := http.Get(url)
+		if err != nil {
+			return false
 		}
-		time.Sleep(time.Millisecond) // leave the server time to work
-	}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return err == nil && strings.Contains(string(body), text)
+	}, 2*time.Minute, time.Millisecond, text)
 }
 
 // TestUsage: each mistake on the command line is named, with its flag.
@@ -154,7 +110,7 @@ func TestUsage(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	feeds := "--feeds=" + testdata + "feeds"
+	feeds := "--feeds=" + examples
 	for _, c := range []struct {
 		args []string
 		code int
@@ -166,6 +122,8 @@ func TestUsage(t *testing.T) {
 		{[]string{feeds, "--cache-bytes=1TB"}, cli.Usage, `--cache-bytes: "1TB" is not a size`},
 		{[]string{feeds, "--log-level=loud"}, cli.Usage, `--log-level: slog: level string "loud": unknown name`},
 		{[]string{feeds, "--grace=-1s"}, cli.Usage, "--grace: -1s must not be negative"},
+		{[]string{feeds, "--lifetime=-1s"}, cli.Usage, "--lifetime: -1s must not be negative"},
+		{[]string{feeds, "--overloaded=-1"}, cli.Usage, "--overloaded: -1 must be at least 0"},
 		{[]string{feeds, "--cores=-1"}, cli.Usage, "--cores: -1 is not between 1 and 4096"},
 		{[]string{feeds, "--listen=nonsense"}, cli.Fault, "--listen: listen tcp: address nonsense: missing port in address"},
 		{[]string{feeds, "--listen=" + taken.Addr().String()}, cli.Fault, "--listen: listen tcp " + taken.Addr().String() + ": bind: address already in use"},

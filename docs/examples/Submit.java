@@ -17,9 +17,9 @@ public class Submit {
         for (int attempt = 0; ; attempt++) {
             long wait = 1L << attempt;
             try {
-                HttpResponse<byte[]> response = CLIENT.send(request, BodyHandlers.ofByteArray()); // fails if it was cut short
+                HttpResponse<byte[]> response = CLIENT.send(request, BodyHandlers.ofByteArray()); // fails if it was truncated
                 long after = response.headers().firstValueAsLong("Retry-After").orElse(-1);
-                boolean undone = after >= 0 || response.headers().firstValue("Job-Started").orElse("").equals("no");
+                boolean undone = after >= 0 || response.headers().firstValue("Job-Started").orElse("").matches("no|withdrawn");
                 boolean refused = response.statusCode() == 429 || response.statusCode() == 503;
                 if (attempt == 4 || !refused || !undone) {
                     return response;

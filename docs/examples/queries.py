@@ -29,7 +29,7 @@ def add(**changes):
 class Engine(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # connections are used again
 
-    def answer(self, status, text):
+    def respond(self, status, text):
         self.send_response(status)
         self.send_header("Content-Length", len(text.encode()))
         self.end_headers()
@@ -39,7 +39,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
         metrics = "".join(f"{name} {value}\n" for name, value in count.items())
         listing = json.dumps({"projects": [{"id": table, "bytes": size} for table, size in loaded.items()]})
         text = {"/metrics": metrics, "/v1/tables": listing}.get(self.path, "")
-        self.answer(200 if text else 404, text)
+        self.respond(200 if text else 404, text)
 
     def do_POST(self):
         job = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -49,9 +49,9 @@ class Engine(http.server.BaseHTTPRequestHandler):
             try:
                 for table in job["tables"]:
                     load(table)
-                self.answer(200, json.dumps(engine.cursor().execute(job["query"]).fetchall(), default=str))
+                self.respond(200, json.dumps(engine.cursor().execute(job["query"]).fetchall(), default=str))
             except (duckdb.Error, OSError) as error:
-                self.answer(400, str(error))
+                self.respond(400, str(error))
             finally:
                 add(queries_running=-1, queries_finished_total=1)
 

@@ -29,7 +29,8 @@ func submit(job []byte) (*http.Response, error) {
 			return nil, err // the job may have run
 		default:
 			after := response.Header.Get("Retry-After")
-			undone := after != "" || response.Header.Get("Job-Started") == "no"
+			started := response.Header.Get("Job-Started")
+			undone := after != "" || started == "no" || started == "withdrawn"
 			refused := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
 			if !refused || !undone {
 				return response, nil
@@ -54,7 +55,7 @@ func main() {
 		log.Fatal(err)
 	}
 	defer response.Body.Close()
-	result, err := io.ReadAll(response.Body) // fails if the response was cut short
+	result, err := io.ReadAll(response.Body) // fails if the response was truncated
 	if err != nil || response.StatusCode != http.StatusOK {
 		log.Fatalf("%s %v\n%s", response.Status, err, result)
 	}

@@ -13,7 +13,7 @@ function post(job) {
       try {
         resolve({ status: response.statusCode, headers: response.headers, body: await buffer(response) });
       } catch (cut) {
-        reject(cut); // the response was cut short
+        reject(cut); // the response was truncated
       }
     });
     sent.on("error", reject).end(job);
@@ -26,7 +26,7 @@ async function submit(job) {
     try {
       const response = await post(job);
       const after = response.headers["retry-after"];
-      const undone = after || response.headers["job-started"] === "no";
+      const undone = after || ["no", "withdrawn"].includes(response.headers["job-started"]);
       if (attempt === 4 || ![429, 503].includes(response.status) || !undone) return response;
       wait = Math.max(wait, Number(after ?? 0));
     } catch (error) {

@@ -12,7 +12,7 @@ def submit(job):
             return urllib.request.urlopen(request)
         except urllib.error.HTTPError as refused:
             after = refused.headers.get("Retry-After")
-            undone = after or refused.headers.get("Job-Started") == "no"
+            undone = after or refused.headers.get("Job-Started") in ("no", "withdrawn")
             if attempt == 4 or refused.code not in (429, 503) or not undone:
                 raise  # the job has run, or is wrong, or there is no end to it
             wait = max(wait, int(after or 0))
@@ -24,5 +24,5 @@ def submit(job):
 
 
 with submit(sys.stdin.buffer.read()) as response:
-    result = response.read()  # fails if the response was cut short
+    result = response.read()  # fails if the response was truncated
     sys.stdout.buffer.write(result)

@@ -17,7 +17,7 @@ for attempt in 0 1 2 3 4; do
 	0:200:*) cat "$dir/result"; exit 0 ;;
 	7:*) after=0 ;;                              # connection refused
 	0:429:[0-9]*:* | 0:503:[0-9]*:*) ;;          # nothing was done for the job
-	0:429::no | 0:503::no) after=0 ;;
+	0:429::no | 0:503::no | 0:503::withdrawn) after=0 ;;
 	*) break ;;                                  # it has run, or may have, or is wrong
 	esac
 	[ "$attempt" = 4 ] && break

@@ -5,16 +5,13 @@
 package admin
 
 import (
-	"cmp"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/pprof"
-	"net/url"
 	"strings"
 	"time"
 
@@ -22,10 +19,9 @@ import (
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
-	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is what the admin port serves. All fields are required.
+// Config has the data sources and actions of the admin port. All fields are required.
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
@@ -59,14 +55,18 @@ type Config struct {
 func New(cfg Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", page())
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("this is the admin port, which has no POST %s; submit jobs to the address of listen", r.URL.Path))
+	})
 	mux.Handle("GET /metrics", cfg.Metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", cfg.ready)
-	mux.HandleFunc("GET /api/now", show(func() any { return cfg.Now() }))
-	mux.HandleFunc("GET /api/upstreams", show(func() any { return map[string]any{"upstreams": cfg.Now().Upstreams} }))
-	mux.HandleFunc("GET /api/history", show(func() any { return map[string]any{"points": cfg.Points()} }))
-	mux.HandleFunc("GET /api/events", show(func() any { return map[string]any{"events": cfg.Events()} }))
-	mux.HandleFunc("GET /api/about", show(func() any { return cfg.About() }))
+	mux.HandleFunc("GET /api/now", serveJSON(func() any { return cfg.Now() }))
+	mux.HandleFunc("GET /api/upstreams", serveJSON(func() any { return map[string]any{"upstreams": cfg.Now().Upstreams} }))
+	mux.HandleFunc("GET /api/history", serveJSON(func() any { return map[string]any{"points": cfg.Points()} }))
+	mux.HandleFunc("GET /api/events", serveJSON(func() any { return map[string]any{"events": cfg.Events()} }))
+	mux.HandleFunc("GET /api/about", serveJSON(func() any { return cfg.About() }))
 	mux.HandleFunc("GET /api/pick", cfg.pick)
 	mux.HandleFunc("POST /api/pick", cfg.pick)
 	mux.HandleFunc("POST /api/upstreams/{address}/drain", cfg.drain)
@@ -107,8 +107,8 @@ func bound(w http.ResponseWriter, read, write time.Time) {
 	_ = connection.SetWriteDeadline(write)
 }
 
-// show serves the result of now as JSON.
-func show(now func() any) http.HandlerFunc {
+// serveJSON serves the result of now as JSON.
+func serveJSON(now func() any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, now()) }
 }
 
@@ -119,10 +119,13 @@ const maxReasons = 20
 func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
 	now := cfg.Now()
 	if now.NotReady != "" {
-		http.Error(w, now.NotReady, http.StatusServiceUnavailable)
+		http.Error(w, strings.Join(append([]string{now.NotReady}, now.Warnings...), "\n"), http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintf(w, "ready: %d of %d upstreams are eligible\n", now.Eligible(), len(now.Upstreams))
+	for _, warning := range now.Warnings {
+		fmt.Fprintln(w, warning)
+	}
 	shown := 0
 	for i := range now.Upstreams {
 		if u := &now.Upstreams[i]; u.Why != "" && shown < maxReasons {
@@ -137,7 +140,7 @@ func (cfg *Config) drain(w http.ResponseWriter, r *http.Request) {
 	address, on := r.PathValue("address"), r.Method == http.MethodPost
 	switch {
 	case !cfg.Write():
-		refuse(w, http.StatusForbidden, "upstreams cannot be drained by hand: admin_write is false")
+		refuse(w, http.StatusForbidden, "upstreams cannot be drained by hand: admin_write is false; set admin_write: true in the configuration")
 	case !cfg.Drain(address, on):
 		refuse(w, http.StatusNotFound, fmt.Sprintf("no upstream has the address %q", address))
 	default:
@@ -151,10 +154,9 @@ type Reloaded struct {
 	Waiting []string `json:"waiting_for_restart"`
 }
 
-// reload reloads the sidecar's configuration.
 func (cfg *Config) reload(w http.ResponseWriter, _ *http.Request) {
 	if !cfg.Write() {
-		refuse(w, http.StatusForbidden, "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too")
+		refuse(w, http.StatusForbidden, "the configuration cannot be reloaded from here: admin_write is false; set admin_write: true, or send SIGHUP")
 		return
 	}
 	waiting, err := cfg.Reload()
@@ -178,62 +180,6 @@ func ownOrigin(checked http.Handler) http.Handler {
 	})
 }
 
-// Pick is the result of a pick.
-type Pick struct {
-	// Project and Priority are the job's.
-	Project  string `json:"project"`
-	Priority string `json:"priority"`
-	// Upstream is the picked upstream.
-	Upstream string `json:"upstream"`
-	// Ranking is the cost at each eligible upstream, the pick first.
-	Ranking []pool.Ranked `json:"ranking"`
-}
-
-// pick returns the upstream that a job would go to, and why, like the scheduler
-// interface of the thesis (7.3). The job is given by the query, or its body is the body of the
-// request. Nothing is claimed or sent.
-func (cfg *Config) pick(w http.ResponseWriter, r *http.Request) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	p := Pick{Project: q.Get("project"), Priority: cmp.Or(q.Get("priority"), selection.Low.String())}
-	priority, ok := selection.ParsePriority(p.Priority)
-	if !ok {
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("priority: %q is neither high nor low", p.Priority))
-		return
-	}
-	job := pool.Request{Project: intake.Key(p.Project), Priority: priority}
-	if r.Method == http.MethodPost {
-		facts, err := cfg.Describe(r.Body, r.ContentLength)
-		switch {
-		case err == nil:
-		case errors.Is(err, intake.ErrTooLarge):
-			refuse(w, http.StatusRequestEntityTooLarge, err.Error())
-			return
-		case errors.Is(err, intake.ErrNoRoom):
-			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, err.Error())
-			return
-		default:
-			refuse(w, http.StatusBadRequest, err.Error())
-			return
-		}
-		p.Project, p.Priority = facts.Project, facts.Priority.String()
-		job = pool.Request{Project: facts.Key, Data: facts.Data, Bytes: facts.Bytes, LengthKey: facts.LengthKey, Priority: facts.Priority}
-	}
-	p.Ranking, err = cfg.Explain(job)
-	if err != nil {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
-		return
-	}
-	p.Upstream = p.Ranking[0].Address
-	reply(w, http.StatusOK, p)
-}
-
-// refuse responds with an error.
 func refuse(w http.ResponseWriter, status int, why string) {
 	reply(w, status, map[string]string{"error": why})
 }

@@ -7,6 +7,10 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,10 +86,15 @@ func TestPaths(t *testing.T) {
 		assert.Equal(t, http.StatusForbidden, serve(t, checked, http.MethodGet, path).Code, path)
 	}
 	assert.Equal(t, http.StatusNotFound, serve(t, config(), http.MethodGet, "/debug/pprof/").Code)
-	cfg.Now = func() admin.Now { return admin.Now{NotReady: "no upstreams"} }
+	state := admin.Now{Warnings: []string{"configuration refused since 2026-03-14 19:17 UTC"}}
+	cfg.Now = func() admin.Now { return state }
 	w := serve(t, cfg, http.MethodGet, "/readyz")
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Equal(t, "ready: 0 of 0 upstreams are eligible\nconfiguration refused since 2026-03-14 19:17 UTC\n", w.Body.String())
+	state.NotReady = "no upstreams"
+	w = serve(t, cfg, http.MethodGet, "/readyz")
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-	assert.Equal(t, "no upstreams\n", w.Body.String())
+	assert.Equal(t, "no upstreams\nconfiguration refused since 2026-03-14 19:17 UTC\n", w.Body.String())
 	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodHead, "/healthz").Code)
 }
 
@@ -100,6 +109,7 @@ func TestPick(t *testing.T) {
 		"/api/pick":                             {Priority: selection.Low},
 		"/api/pick?project=12345":               {Project: intake.Key("12345"), Priority: selection.Low},
 		"/api/pick?project=a%26b&priority=high": {Project: intake.Key("a&b"), Priority: selection.High},
+		"/api/pick?length_key=7&length_key=b":   {Priority: selection.Low, LengthKey: intake.LengthKey([]string{"7", "b"})},
 	} {
 		require.Equal(t, http.StatusOK, serve(t, cfg, http.MethodGet, target).Code, target)
 		assert.Equal(t, want, asked)
@@ -114,7 +124,8 @@ func TestPick(t *testing.T) {
 	for query, want := range map[string]string{
 		"priority=HIGH": `priority: "HIGH" is neither high nor low`,
 		"project=a;b":   "invalid semicolon separator in query",
-		"project=%zz":   `invalid URL escape "%zz"`,
+		"length_key=1&length_key=2&length_key=3&length_key=4&length_key=5": "length_key: 5 values are more than 4",
+		"project=%zz": `invalid URL escape "%zz"`,
 	} {
 		w := serve(t, cfg, http.MethodGet, "/api/pick?"+query)
 		assert.Equal(t, http.StatusBadRequest, w.Code, query)
@@ -235,5 +246,73 @@ func TestPageIsServed(t *testing.T) {
 	for _, path := range []string{"/index.html", "/nowhere", "/uplot/", "/page.go", "/../admin.go"} {
 		assert.NotEqual(t, http.StatusOK, serve(t, cfg, http.MethodGet, path).Code, path)
 	}
-	assert.Equal(t, http.StatusMethodNotAllowed, serve(t, cfg, http.MethodPost, "/").Code)
+	posted := serve(t, cfg, http.MethodPost, "/v1/jobs")
+	assert.Equal(t, http.StatusMethodNotAllowed, posted.Code)
+	assert.Equal(t, "GET, HEAD", posted.Header().Get("Allow"))
+	assert.Contains(t, posted.Body.String(), "this is the admin port, which has no POST /v1/jobs; submit jobs to the address of listen")
+}
+
+// The page names the modes in one file.
+func TestModesOfThePage(t *testing.T) {
+	files, err := filepath.Glob("page/*.js")
+	require.NoError(t, err)
+	for _, mode := range append(quality.Modes(quality.JobsFail), quality.AttemptsFail) {
+		var named []string
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if strings.Contains(string(text), strconv.Quote(string(mode))) {
+				named = append(named, file)
+			}
+		}
+		assert.Equal(t, []string{"page/dom.js"}, named, mode)
+	}
+}
+
+func TestToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
+	cfg := config()
+	cfg.TokenFile = func() string { return file }
+	get := func(path string, show func(*http.Request)) *httptest.ResponseRecorder {
+		return serve(t, cfg, http.MethodGet, path, show)
+	}
+	nothing := func(*http.Request) {}
+	bearer := func(token string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	}
+	password := func(token string) func(*http.Request) {
+		return func(r *http.Request) { r.SetBasicAuth("anyone", token) }
+	}
+	for name, c := range map[string]struct {
+		path string
+		show func(*http.Request)
+		want int
+	}{
+		"nothing":             {"/api/now", nothing, 401},
+		"nothing, page":       {"/", nothing, 401},
+		"the token":           {"/api/now", bearer("s3cret"), 200},
+		"another token":       {"/api/now", bearer("secret"), 401},
+		"an empty token":      {"/api/now", bearer(""), 401},
+		"a password":          {"/", password("s3cret"), 200},
+		"another password":    {"/", password("x"), 401},
+		"a scheme of its own": {"/", func(r *http.Request) { r.Header.Set("Authorization", "Token s3cret") }, 401},
+		"health":              {"/healthz", nothing, 200},
+		"readiness":           {"/readyz", nothing, 200},
+		"health of sorts":     {"/healthz/../api/now", nothing, 401},
+	} {
+		assert.Equal(t, c.want, get(c.path, c.show).Code, name)
+	}
+	refused := get("/", nothing)
+	assert.Contains(t, refused.Body.String(), "admin_token_file")
+	assert.Contains(t, refused.Header().Get("WWW-Authenticate"), "Basic")
+
+	require.NoError(t, os.WriteFile(file, []byte("next"), 0o600))
+	assert.Equal(t, 401, get("/api/now", bearer("s3cret")).Code)
+	assert.Equal(t, 200, get("/api/now", bearer("next")).Code)
+	require.NoError(t, os.Remove(file))
+	assert.Equal(t, 503, get("/api/now", bearer("")).Code, "a token that is gone opens nothing")
+	assert.Equal(t, 200, get("/healthz", nothing).Code)
+	file = ""
+	assert.Equal(t, 200, get("/api/now", nothing).Code)
 }

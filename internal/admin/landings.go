@@ -49,7 +49,7 @@ type project struct {
 // Landings are the last jobs that ended with a response, and their projects. It is not safe for concurrent use.
 type Landings struct {
 	last     []Landing // the latest last
-	at       time.Time // of the last one
+	at       time.Time // time of the latest landing
 	projects []project // the most recently used is last
 }
 

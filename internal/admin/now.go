@@ -14,6 +14,8 @@ type Now struct {
 	At time.Time `json:"at"`
 	// NotReady is the reason why the sidecar is not ready for jobs; "" if it is ready.
 	NotReady string `json:"not_ready,omitempty"`
+	// Warnings state which input is rejected, since when and why: the configuration file, or the list of upstreams.
+	Warnings []string `json:"warnings,omitempty"`
 	// InFlight are the jobs at upstreams, Waiting those in the sidecar's queue.
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`

@@ -23,7 +23,7 @@ func authorized(file func() string, next http.Handler) http.Handler {
 		switch {
 		case err != nil:
 			http.Error(w, "the admin token cannot be read, so all requests are refused: "+err.Error(), http.StatusServiceUnavailable)
-		case !same(shown(r), want):
+		case !equalInConstantTime(tokenOf(r), want):
 			w.Header().Set("WWW-Authenticate", `Basic realm="pilotfish", charset="UTF-8"`)
 			w.Header().Add("WWW-Authenticate", `Bearer realm="pilotfish"`)
 			http.Error(w, "the admin port needs the token of admin_token_file: as a bearer token, or as a password with any user name", http.StatusUnauthorized)
@@ -33,8 +33,8 @@ func authorized(file func() string, next http.Handler) http.Handler {
 	})
 }
 
-// shown returns the token of a request; "" if it has none.
-func shown(r *http.Request) string {
+// tokenOf returns the token of a request; "" if it has none.
+func tokenOf(r *http.Request) string {
 	if _, password, ok := r.BasicAuth(); ok {
 		return password
 	}
@@ -45,8 +45,8 @@ func shown(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// same compares in constant time, also for different lengths.
-func same(a, b string) bool {
+// equalInConstantTime compares in constant time, also for different lengths.
+func equalInConstantTime(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }

@@ -2,8 +2,6 @@ package balancer_test
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,12 +16,11 @@ import (
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/balancer"
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/health"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/balancing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,33 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // failures is given.
 func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balancer.Hooks, failures ...int) *balancer.Balancer {
 	t.Helper()
-	guarded := health.Default()
-	guarded.Failures = append(failures, 1e6)[0]
-	s := pool.Settings{Interval: 5 * time.Second, Breaker: guarded}
-	return over(t, n, "least-in-flight", "threshold", s, queue, hooks)
-}
-
-// over returns a balancer of n upstreams with a policy and detectors by name.
-func over(
-	t testing.TB, n int, policy, detector string, s pool.Settings, queue dispatch.QueueSettings, hooks balancer.Hooks,
-) *balancer.Balancer {
-	t.Helper()
-	var err error
-	s.Policy, err = selection.New(policy)
-	require.NoError(t, err)
-	s.Detector, err = overload.Settings{Policy: detector, Stalled: 100, Reset: 0.8}.Detector()
-	require.NoError(t, err)
-	rng := rand.New(rand.NewPCG(1, 1))
-	p, err := pool.New(pool.Config{Settings: s, Gate: breaker.New, Rand: rng})
-	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
-	require.NoError(t, err)
-	b := balancer.New(d, hooks)
-	set := make([]pool.Upstream, n)
-	for i := range set {
-		set[i].Address = address(i)
-	}
-	b.Set(set)
+	s := balancing.Setup{Queue: queue, Hooks: hooks, Failures: append(failures, balancing.NoBreaker)[0]}
+	b, _ := balancing.New(t, s, balancing.Addresses(n)...)
 	return b
 }
 
@@ -66,6 +38,14 @@ func over(
 func claim(ctx context.Context, b *balancer.Balancer, r dispatch.Request) (*balancer.Lease, error) {
 	r.Arrived = time.Now()
 	return b.Claim(ctx, r.Arrived, b.Begin(r))
+}
+
+// claimed is claim for a job that gets an upstream.
+func claimed(t *testing.T, b *balancer.Balancer, r dispatch.Request) *balancer.Lease {
+	t.Helper()
+	l, err := claim(t.Context(), b, r)
+	require.NoError(t, err)
+	return l
 }
 
 // withdrawal is the Withdraw of a job that is notified when it is moved.
@@ -86,14 +66,11 @@ func bounded(jobs int) dispatch.QueueSettings {
 	return q
 }
 
-func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
+var address = balancing.Address
 
 // load reports that the upstream is overloaded, or that it is idle. It needs fake time.
 func load(b *balancer.Balancer, i int, stalled float64) {
-	b.Report(address(i), pool.Report{
-		At: time.Now(), Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
-		Wait: math.NaN(),
-	})
+	b.Report(address(i), balancing.Report(stalled))
 	time.Sleep(time.Nanosecond) // the time of the next report must be later
 }
 
@@ -104,10 +81,33 @@ func TestRunServesWhenOnlyTimePasses(t *testing.T) {
 		go b.Run(ctx)
 		load(b, 0, 1000)
 		begun := time.Now()
-		l, err := claim(t.Context(), b, dispatch.Request{Queue: time.Minute})
-		require.NoError(t, err)
+		l := claimed(t, b, dispatch.Request{Queue: time.Minute})
 		assert.InDelta(t, 15, time.Since(begun).Seconds(), 0.2, "the report is stale after 15 s")
 		l.Done(time.Now(), pool.Answered)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// Many jobs that one report lets go are granted in steps, without waiting for another event.
+func TestManyGrantsAtOneInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, bounded(5000), balancer.Hooks{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go b.Run(ctx)
+		load(b, 0, 1000)
+		var jobs sync.WaitGroup
+		for range 5000 {
+			jobs.Go(func() {
+				_, err := claim(t.Context(), b, dispatch.Request{Queue: time.Minute})
+				assert.NoError(t, err)
+			})
+		}
+		synctest.Wait()
+		before := time.Now()
+		load(b, 0, 0)
+		jobs.Wait()
+		assert.Less(t, time.Since(before), 10*time.Millisecond, "in fake time")
 		cancel()
 		synctest.Wait()
 	})
@@ -139,6 +139,30 @@ func TestEndsOfAWait(t *testing.T) {
 		_, waiting := b.Counts()
 		assert.Zero(t, waiting)
 	})
+}
+
+// Dismiss ends the waits of all queued jobs, but only while no upstream is known.
+func TestDismiss(t *testing.T) {
+	for upstreams, want := range map[int]error{0: assert.AnError, 1: dispatch.ErrWaited} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBalancer(t, upstreams, dispatch.DefaultQueue(), balancer.Hooks{})
+			load(b, 0, 1000)
+			ends := make(chan error, 3)
+			for range cap(ends) {
+				go func() {
+					_, err := claim(t.Context(), b, dispatch.Request{Queue: 3 * time.Second})
+					ends <- err
+				}()
+			}
+			synctest.Wait()
+			b.Dismiss(assert.AnError)
+			for range cap(ends) {
+				require.ErrorIs(t, <-ends, want)
+			}
+			_, waiting := b.Counts()
+			assert.Zero(t, waiting)
+		})
+	}
 }
 
 // Many goroutines claim, abandon and end while upstreams join, leave and report. At the
@@ -205,9 +229,7 @@ func TestConservationUnderConcurrency(t *testing.T) {
 				b.Set(set)
 			}
 			load(b, changes.IntN(4), float64(changes.IntN(200)))
-			sick := address(changes.IntN(4))
-			b.ReportFailed(sick, health.ErrNoResponse)
-			b.ReportFailed(sick, health.ErrNoResponse)
+			balancing.Hang(b, address(changes.IntN(4)))
 		}
 		b.Set([]pool.Upstream{{Address: address(0)}})
 		jobs.Wait()
@@ -226,13 +248,12 @@ func TestConservationUnderConcurrency(t *testing.T) {
 func TestOverdueResponsesCauseAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
-		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{Ask: func(address string) { asked = append(asked, address) }})
+		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{PollNow: func(address string) { asked = append(asked, address) }})
 		load(b, 0, 0)
 		load(b, 1, 0)
 		time.Sleep(11 * time.Second) // the reports are old: responses elsewhere are evidence, too
 		for range 100 {
-			l, err := claim(t.Context(), b, dispatch.Request{})
-			require.NoError(t, err)
+			l := claimed(t, b, dispatch.Request{})
 			if l.Address == address(1) {
 				l.Answered(time.Now(), true, nil)
 				l.Done(time.Now(), pool.Answered)
@@ -265,8 +286,7 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		}
 		set.Pool.Breaker.Failures, set.Retry.Attempts, set.Retry.FirstByte = 1, 1, time.Hour
 		b.SetSettings(set)
-		l, err := claim(t.Context(), b, dispatch.Request{})
-		require.NoError(t, err)
+		l := claimed(t, b, dispatch.Request{})
 		next := l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Begun, Repeatable: true})
 		assert.False(t, next.Again, "one attempt is all")
 		assert.Equal(t, time.Hour, b.Begin(dispatch.Request{}).FirstByte)
@@ -276,8 +296,7 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		b.SetSettings(set)
 		time.Sleep(time.Minute)
 		load(b, 0, 0)
-		l, err = claim(t.Context(), b, dispatch.Request{})
-		require.NoError(t, err)
+		l = claimed(t, b, dispatch.Request{})
 		l.Answered(time.Now(), true, nil)
 		l.Done(time.Now(), pool.Answered)
 		load(b, 0, 1000)
@@ -285,7 +304,7 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		assert.True(t, b.States()[0].ReportFresh, "by the longer interval")
 		go func() { _, _ = claim(t.Context(), b, dispatch.Request{Queue: time.Second}) }()
 		synctest.Wait()
-		_, err = claim(t.Context(), b, dispatch.Request{})
+		_, err := claim(t.Context(), b, dispatch.Request{})
 		assert.ErrorIs(t, err, dispatch.ErrFull)
 	})
 }
@@ -307,8 +326,7 @@ func TestHoldersOfManyProjects(t *testing.T) {
 	var projects []uint64
 	want := map[uint64][]string{}
 	for project := range uint64(20) {
-		l, err := claim(t.Context(), b, dispatch.Request{Project: project + 1})
-		require.NoError(t, err)
+		l := claimed(t, b, dispatch.Request{Project: project + 1})
 		projects, want[project+1] = append(projects, project+1), []string{l.Address}
 	}
 	assert.Equal(t, want, b.Holders(projects))

@@ -83,6 +83,14 @@ func (b *Balancer) Open(n int) []Open {
 
 // Projects returns the n projects with the most jobs at upstreams.
 func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
+	loads := b.projects(now)
+	slices.SortFunc(loads, func(a, b dispatch.ProjectLoad) int {
+		return cmp.Or(cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Name, b.Name))
+	})
+	return loads[:min(n, len(loads))]
+}
+
+func (b *Balancer) projects(now time.Time) []dispatch.ProjectLoad {
 	names := map[uint64]string{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,11 +99,7 @@ func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 			names[r.Project] = r.Name
 		}
 	}
-	loads := b.dispatch.Projects(now, names)
-	slices.SortFunc(loads, func(a, b dispatch.ProjectLoad) int {
-		return cmp.Or(cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Name, b.Name))
-	})
-	return loads[:min(n, len(loads))]
+	return b.dispatch.Projects(now, names)
 }
 
 // ID names the attempt in requests to withdraw it.
@@ -103,25 +107,19 @@ func (l *Lease) ID() string { return l.b.attemptID(l.assignment.Number()) }
 
 // Answered records that the response has begun; see pool.Assignment.
 func (l *Lease) Answered(now time.Time, healthy bool, hint *pool.Hint) {
-	now = l.answered(now, healthy, hint)
+	l.b.locked(now, func(at time.Time) {
+		now = at
+		l.assignment.Answered(now, healthy, hint)
+		l.b.dispatch.CancelMove(now, l.job)
+	})
 	if l.b.hooks.Answered != nil {
 		l.b.hooks.Answered(now, l.job, *l.Choice, hint)
 	}
 }
 
-func (l *Lease) answered(now time.Time, healthy bool, hint *pool.Hint) time.Time {
-	now = l.b.lock(now)
-	defer l.b.mu.Unlock()
-	l.assignment.Answered(now, healthy, hint)
-	l.b.dispatch.CancelMove(now, l.job)
-	return now
-}
-
 // Hinted records the load that the upstream reported in the trailer of its response.
 func (l *Lease) Hinted(now time.Time, hint *pool.Hint) {
-	now = l.b.lock(now)
-	defer l.b.mu.Unlock()
-	l.assignment.Hinted(now, hint)
+	l.b.locked(now, func(now time.Time) { l.assignment.Hinted(now, hint) })
 }
 
 // Found records the share of the job's data that was cached at the upstream.
@@ -161,7 +159,7 @@ func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
 			l.assignment.ConnectionRefused(now)
 		}
 		outcome := f.Outcome
-		if f.Closed {
+		if f.Blameless {
 			outcome = pool.Gone
 		}
 		l.end(now, outcome)

@@ -3,6 +3,8 @@ package balancer_test
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,10 +15,11 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/balancing"
+	"example.org/pilotfish/test/dump"
 )
 
 // The hints and ends of a lease reach the pool and the dispatcher, and changes of the pool the
@@ -35,8 +38,7 @@ func TestLeaseUpdatesThePool(t *testing.T) {
 		assert.Equal(t, []string{"joined [10.0.0.0:9000]"}, members, "nobody joins or leaves a set that stays")
 		state := func(i int) pool.State { return b.States()[i] }
 		load(b, 0, 0)
-		l, err := claim(t.Context(), b, dispatch.Request{Project: 7})
-		require.NoError(t, err)
+		l := claimed(t, b, dispatch.Request{Project: 7})
 		time.Sleep(2 * time.Second)
 		l.Answered(time.Now(), true, &pool.Hint{At: time.Now(), Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
 		assert.Equal(t, []string{address(0)}, answered)
@@ -116,10 +118,9 @@ func TestWithdrawalAfterTheResponseStarted(t *testing.T) {
 		load(b, 0, 0)
 		load(b, 1, 1000)
 		withdrawn := make(withdrawal, 1)
-		l, err := claim(t.Context(), b, dispatch.Request{Withdraw: withdrawn})
-		require.NoError(t, err)
+		l := claimed(t, b, dispatch.Request{Withdraw: withdrawn})
 		load(b, 1, 0)
-		hangs(b, 0)
+		balancing.Hang(b, address(0))
 		inFlight, _ := b.Counts()
 		assert.Equal(t, []int{1, 2}, []int{len(withdrawn), inFlight}, "it counts at both places")
 		l.Answered(time.Now(), true, nil)
@@ -138,7 +139,7 @@ func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
 			b = newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{Queued: func(selection.Priority) {
 				load(b, 0, 0)
 				load(b, 1, 0)
-				hangs(b, 0)
+				balancing.Hang(b, address(0))
 				leave()
 			}})
 			load(b, 0, 1000)
@@ -150,13 +151,6 @@ func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
 			inFlight, _ := b.Counts()
 			assert.Zero(t, inFlight)
 		})
-	}
-}
-
-// hangs makes an upstream a suspect.
-func hangs(b *balancer.Balancer, i int) {
-	for range 2 {
-		b.ReportFailed(address(i), health.ErrNoResponse)
 	}
 }
 
@@ -187,4 +181,53 @@ func TestALeaseIsReadWhileTheSetChanges(t *testing.T) {
 		b.Set([]pool.Upstream{{Address: address(0), Weight: float64(i + 1)}})
 	}
 	wg.Wait()
+}
+
+// Queries change neither the balancer nor its dispatcher and pool, apart from memory that is used again and the time of the
+// last event.
+func TestQueriesChangeNoField(t *testing.T) {
+	commands := []string{
+		"Begin", "CacheChanged", "Checked", "Claim", "Dismiss", "Drain", "Listing", "Report", "ReportFailed", "Run", "Set", "SetLengths", "SetSettings",
+	}
+	queries := map[string]func(b *balancer.Balancer){
+		"Counts":   func(b *balancer.Balancer) { b.Counts() },
+		"Explain":  func(b *balancer.Balancer) { _, _ = b.Explain(pool.Request{Project: 7}) },
+		"Holders":  func(b *balancer.Balancer) { b.Holders([]uint64{7, 8}) },
+		"Lengths":  func(b *balancer.Balancer) { b.Lengths() },
+		"Open":     func(b *balancer.Balancer) { b.Open(10) },
+		"Projects": func(b *balancer.Balancer) { b.Projects(time.Now(), 10) },
+		"Queue":    func(b *balancer.Balancer) { b.Queue(time.Now()) },
+		"Ready":    func(b *balancer.Balancer) { b.Ready() },
+		"States":   func(b *balancer.Balancer) { b.States() },
+	}
+	for of, i := reflect.TypeFor[*balancer.Balancer](), 0; i < of.NumMethod(); i++ {
+		name := of.Method(i).Name
+		_, isQuery := queries[name]
+		assert.NotEqual(t, isQuery, slices.Contains(commands, name), "%s is either a query or a command", name)
+	}
+	state := func(b *balancer.Balancer) string {
+		return dump.Of(b, "Balancer.latest", "Pool.scratch", "acceptance.counts", "projectState.shortlist", "projectState.shortlistSet")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 3, dispatch.DefaultQueue(), balancer.Hooks{})
+		for i := range 3 {
+			load(b, i, float64(i))
+		}
+		b.Listing(address(1), time.Now(), listing{7: true})
+		for project := range uint64(4) {
+			l := claimed(t, b, dispatch.Request{Project: 7 + project%2})
+			if project%2 == 0 {
+				l.Answered(time.Now(), true, nil)
+				l.Done(time.Now(), pool.Answered)
+			}
+		}
+		for name, query := range queries {
+			for range 2 {
+				before := state(b)
+				query(b)
+				require.Equal(t, before, state(b), name)
+				time.Sleep(10 * time.Second)
+			}
+		}
+	})
 }

@@ -2,7 +2,9 @@ package balancer
 
 import (
 	"maps"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -13,7 +15,18 @@ import (
 // Set replaces the set of upstreams in the pool.
 func (b *Balancer) Set(upstreams []pool.Upstream) {
 	var joined, left []string
-	b.event(time.Now(), func(now time.Time) { joined, left = b.pool.Set(now, upstreams) })
+	// Replace sorts the set with the lock held, which is fast for a sorted one.
+	upstreams = slices.SortedStableFunc(slices.Values(upstreams), func(a, b pool.Upstream) int { return strings.Compare(a.Address, b.Address) })
+	for rest := upstreams; len(rest) > 0; {
+		b.locked(time.Now(), func(time.Time) { rest = b.pool.Prepare(rest) })
+	}
+	b.event(time.Now(), func(now time.Time) {
+		joined, left = b.pool.Replace(now, upstreams)
+		b.ready.Store(b.pool.Len() > 0)
+	})
+	for more := true; more; {
+		b.locked(time.Now(), func(now time.Time) { more = b.pool.Forget(now) })
+	}
 	if len(joined) > 0 && b.hooks.Joined != nil {
 		b.hooks.Joined(joined)
 	}
@@ -54,9 +67,7 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 
 // CacheChanged passes what events of an upstream report of its cache to the pool.
 func (b *Balancer) CacheChanged(address string, changes []prompts.Change) {
-	now := b.lock(time.Now())
-	defer b.mu.Unlock()
-	b.pool.Changed(now, address, changes)
+	b.locked(time.Now(), func(now time.Time) { b.pool.CacheChanged(now, address, changes) })
 }
 
 // Settings are the settings that can be reloaded.
@@ -84,12 +95,8 @@ func (b *Balancer) Queue(now time.Time) (limited int, bytes int64) {
 	return b.dispatch.Limited(now), b.dispatch.WaitingBytes()
 }
 
-// Ready reports whether there are upstreams.
-func (b *Balancer) Ready() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Len() > 0
-}
+// Ready reports whether there are upstreams. It takes no lock: each job that a full queue refuses calls it.
+func (b *Balancer) Ready() bool { return b.ready.Load() }
 
 // Bounds of the work for States and Holders in one step. Jobs can claim upstreams between two steps.
 const (
@@ -97,22 +104,19 @@ const (
 	holdersAtOnce = 8
 )
 
-// States returns the state of each upstream, sorted by address.
+// States returns the state of each upstream, sorted by address. It allocates memory before it takes the mutex: an allocation can wait
+// milliseconds for the garbage collector.
 func (b *Balancer) States() (all []pool.State) {
 	var list *pool.StateList
-	next := func() []pool.State {
-		now := b.lock(time.Now())
-		defer b.mu.Unlock()
-		if list == nil {
-			list, all = b.pool.ListStates(now), make([]pool.State, 0, b.pool.Len())
-		}
-		return list.Next(now, statesAtOnce)
-	}
+	n := 0
+	b.locked(time.Now(), func(now time.Time) { list, n = b.pool.ListStates(now), b.pool.Len() })
+	all, step := make([]pool.State, 0, n), make([]pool.State, 0, min(n+1, statesAtOnce))
 	for {
-		some := next()
-		if all = append(all, some...); len(some) < statesAtOnce {
+		b.locked(time.Now(), func(now time.Time) { step = list.Next(now, step) })
+		if all = append(all, step...); len(step) < cap(step) {
 			return all
 		}
+		runtime.Gosched() // otherwise the scheduler can preempt a later step, which has the mutex
 	}
 }
 
@@ -120,15 +124,9 @@ func (b *Balancer) States() (all []pool.State) {
 func (b *Balancer) Holders(projects []uint64) map[uint64][]string {
 	all := make(map[uint64][]string, len(projects))
 	for some := range slices.Chunk(projects, holdersAtOnce) {
-		maps.Copy(all, b.holders(some))
+		b.locked(time.Now(), func(now time.Time) { maps.Copy(all, b.pool.Holders(now, some)) })
 	}
 	return all
-}
-
-func (b *Balancer) holders(projects []uint64) map[uint64][]string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Holders(time.Now(), projects)
 }
 
 // Explain ranks the eligible upstreams for a job without claiming one.

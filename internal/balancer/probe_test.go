@@ -12,9 +12,10 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/balancing"
 )
 
 // prober is Hooks.Probe. Each probe takes some time, and finds full upstreams.
@@ -54,8 +55,9 @@ func (p *prober) probe(ctx context.Context, addresses []string, project string, 
 // probing returns a balancer of two upstreams. Their jobs take 5 s, and by their reports the first one is
 // cheaper.
 func probing(t *testing.T, p *prober) *balancer.Balancer {
-	s := pool.Settings{Interval: 5 * time.Second, Breaker: health.Default(), Probe: true}
-	b := over(t, 2, "expected", "none", s, dispatch.DefaultQueue(), balancer.Hooks{Probe: p.probe})
+	b, _ := balancing.New(t, balancing.Setup{
+		Pool: pool.Settings{Policy: selection.DefaultExpected(), Probe: true}, Overload: "none", Hooks: balancer.Hooks{Probe: p.probe},
+	}, balancing.Addresses(2)...)
 	for done := range 2 {
 		time.Sleep(5 * time.Second)
 		for i := range 2 {
@@ -86,16 +88,14 @@ func TestAClaimWaitsForProbes(t *testing.T) {
 				b := probing(t, &p)
 				p.during = func() { b.Counts() } // takes the lock
 				begun := time.Now()
-				l, err := claim(t.Context(), b, dispatch.Request{Project: 7, Name: "shop"})
-				require.NoError(t, err)
+				l := claimed(t, b, dispatch.Request{Project: 7, Name: "shop"})
 				assert.Equal(t, c.want, l.Address)
 				assert.Equal(t, c.waits, time.Since(begun))
 				assert.Equal(t, c.waits, l.Claimed.Sub(begun))
 				assert.Equal(t, 20*time.Millisecond, p.timeout)
 				l.Done(time.Now(), pool.Answered)
 				data := &intake.Parts{Set: true, Parts: []intake.Part{{Key: 7}, {Key: 8}}}
-				l, err = claim(t.Context(), b, dispatch.Request{Project: 7, Name: "shop", Data: data})
-				require.NoError(t, err)
+				l = claimed(t, b, dispatch.Request{Project: 7, Name: "shop", Data: data})
 				assert.Equal(t, []string{"shop", ""}, p.projects, "of several pieces of data, none is named")
 				l.Done(time.Now(), pool.Answered)
 			})
@@ -118,4 +118,56 @@ func TestAProbeOfAJobThatLeaves(t *testing.T) {
 		}
 		assert.Len(t, p.projects, 5)
 	})
+}
+
+// A draining upstream gets a request to withdraw a waiting job. Another upstream is claimed for the job until the
+// first refuses, or until a second after it accepted: enough for the response to the job.
+func TestAnUpstreamIsAskedToWithdrawAJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		accepts bool
+		end     func(b *balancer.Balancer, j *dispatch.Job, l *balancer.Lease) // shortly after the request
+		counts  []int                                                          // jobs at upstreams after half a second, and after two
+	}{
+		"it refuses":  {false, nil, []int{1, 1}},
+		"it does not": {true, nil, []int{2, 1}},
+		"it does": {true, func(b *balancer.Balancer, j *dispatch.Job, l *balancer.Lease) {
+			require.Equal(t, dispatch.Next{Again: true, Claimed: true}, l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Moved, Repeatable: true}))
+			next, err := b.Claim(t.Context(), time.Now(), j)
+			require.NoError(t, err)
+			assert.Equal(t, address(1), next.Address)
+			assert.NotEqual(t, l.ID(), next.ID())
+		}, []int{1, 1}},
+		"a response begins":  {true, func(_ *balancer.Balancer, _ *dispatch.Job, l *balancer.Lease) { l.Answered(time.Now(), true, nil) }, []int{1, 1}},
+		"the submitter ends": {true, func(_ *balancer.Balancer, _ *dispatch.Job, l *balancer.Lease) { l.Done(time.Now(), pool.Gone) }, []int{0, 0}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := make(chan [2]string, 1)
+			b, _ := balancing.New(t, balancing.Setup{Pool: pool.Settings{Withdraw: true}, Hooks: balancer.Hooks{
+				Withdraw: func(address, id string) bool {
+					asked <- [2]string{address, id}
+					return c.accepts
+				},
+			}}, balancing.Addresses(2)...)
+			load(b, 0, 0)
+			load(b, 1, 1000)
+			j := b.Begin(dispatch.Request{Arrived: time.Now(), Withdraw: make(withdrawal, 1)})
+			l, err := b.Claim(t.Context(), time.Now(), j)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			b.Drain(address(0), true)
+			load(b, 1, 0)
+			time.Sleep(100 * time.Millisecond)
+			load(b, 0, 3)
+			assert.Equal(t, [2]string{address(0), l.ID()}, <-asked, name)
+			if c.end != nil {
+				c.end(b, j, l)
+			}
+			for i, after := range []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond} {
+				time.Sleep(after)
+				synctest.Wait()
+				inFlight, _ := b.Counts()
+				assert.Equal(t, c.counts[i], inFlight, "%s, %d", name, i)
+			}
+		})
+	}
 }

@@ -14,14 +14,14 @@ import (
 // gate lets a job through, or refuses it with an error: health.Gate.
 type gate = func() (done func(error), err error)
 
-// shortest is how long the library keeps a breaker open. It is below health.MinOpen: internal/health calls the library
+// libraryOpenTime is how long the library keeps a breaker open. It is below health.MinOpen: internal/health calls the library
 // again only after its own open time.
-const shortest = time.Millisecond / 2
+const libraryOpenTime = time.Millisecond / 2
 
 // New makes the gate of an upstream. trips reports whether this many failures in a row open it.
 func New(trips func(inARow int) bool) gate {
 	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests: 1, Timeout: shortest,
+		MaxRequests: 1, Timeout: libraryOpenTime,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return trips(int(min(c.ConsecutiveFailures, math.MaxInt32))) },
 	}).Allow
 }

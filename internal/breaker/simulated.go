@@ -3,13 +3,13 @@ package breaker
 import "errors"
 
 // simulated behaves like the library's breaker but has no clock, so it works in simulated time. When open, it lets the next
-// job through as a probe: internal/health sends it a job only after the open time has passed.
+// job through as a trial job: internal/health sends it a job only after the open time has passed.
 type simulated struct {
-	trips func(inARow int) bool
-	row   int // consecutive failures
-	epoch int // number of state changes
-	open  bool
-	half  bool // half open: a probe is in flight
+	trips    func(inARow int) bool
+	failures int // consecutive failures
+	epoch    int // number of state changes
+	open     bool
+	halfOpen bool // half open: a trial job is in flight
 }
 
 // NewSimulated is New without a clock, for the simulator and tests.
@@ -17,29 +17,29 @@ func NewSimulated(trips func(inARow int) bool) gate { return (&simulated{trips: 
 
 // allow is a gate.
 func (g *simulated) allow() (done func(error), err error) {
-	if g.half {
-		return nil, errors.New("the breaker is half open, and its probe is in flight")
+	if g.halfOpen {
+		return nil, errors.New("the breaker is half open, and its trial job is in flight")
 	}
 	if g.open {
-		g.turn(false, true)
+		g.change(false, true)
 	}
 	epoch := g.epoch
 	return func(err error) {
 		switch {
 		case epoch != g.epoch: // the job started before the last state change: ignore its result
-		case err == nil && g.half:
-			g.turn(false, false)
+		case err == nil && g.halfOpen:
+			g.change(false, false)
 		case err == nil:
-			g.row = 0
-		case g.half || g.trips(g.row+1):
-			g.turn(true, false)
+			g.failures = 0
+		case g.halfOpen || g.trips(g.failures+1):
+			g.change(true, false)
 		default:
-			g.row++
+			g.failures++
 		}
 	}, nil
 }
 
-func (g *simulated) turn(open, half bool) {
-	g.open, g.half, g.row = open, half, 0
+func (g *simulated) change(open, half bool) {
+	g.open, g.halfOpen, g.failures = open, half, 0
 	g.epoch++
 }

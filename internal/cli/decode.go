@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/url"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,8 +21,8 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 	if d.err != nil {
 		return nil, d.err
 	}
-	misfits := d.variables()
-	for _, e := range d.lay("", into) {
+	misfits := append(d.variables(), d.twice[:min(len(d.twice), maxMisfits)]...)
+	for _, e := range d.DecodeKey("", into) {
 		if !slices.ContainsFunc(misfits, func(v *Error) bool { return v.key == e.key }) {
 			misfits = append(misfits, e)
 		}
@@ -53,10 +52,6 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 	return warnings, errors.Join(faults...)
 }
 
-// DecodeKey decodes the value of a key, such as runs[1].workload. Decode has reported its
-// faults.
-func (d Document) DecodeKey(key string, into any) { d.lay(key, into) }
-
 // place adds the position of its value to a fault, or the position of the innermost section in the file.
 func (d Document) place(f settings.Fault) *Error {
 	for key, flag := range d.Flags {
@@ -71,24 +66,12 @@ func (d Document) place(f settings.Fault) *Error {
 	return e
 }
 
-// related reports whether a key equals, contains or is inside of one with a wrong type. An element with a wrong
-// type concerns its whole list.
-func related(misfit, key string) bool {
-	misfit, _, _ = strings.Cut(misfit, "[")
-	return within(misfit, key) || within(key, misfit)
-}
-
-// within reports whether a key is outer or is in its section.
-func within(key, outer string) bool {
-	rest, ok := strings.CutPrefix(key, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
 // maxMisfits bounds the reported values of a wrong type.
 const maxMisfits = 100
 
-// lay decodes the value of a key, or the whole document for "", and returns the values of a wrong type.
-func (d Document) lay(key string, into any) (misfits []*Error) {
+// DecodeKey decodes the value of a key, such as runs[1].workload, or the whole document for "". It returns the values of a wrong
+// type, which Decode also reports.
+func (d Document) DecodeKey(key string, into any) (misfits []*Error) {
 	node := d.values[key].node
 	if node == nil {
 		return nil
@@ -109,7 +92,7 @@ func (d Document) lay(key string, into any) (misfits []*Error) {
 
 // The library's messages about unknown keys and wrong types, which name Go types.
 var (
-	oddKey   = regexp.MustCompile(`(?s)^field .* (not found|already set) in type`)
+	oddKey   = regexp.MustCompile(`(?s)^field .* not found in type`)
 	oddValue = regexp.MustCompile(`(?s)^cannot construct .* into (\S+)`)
 )
 
@@ -117,11 +100,9 @@ var (
 func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 	at := place{found.Mark.Line, found.Mark.Column}
 	key, text := d.starts[at], found.Message
-	if odd := oddKey.FindStringSubmatch(text); odd != nil {
-		key, text = d.names[at], "already set above"
-		if odd[1] == "not found" {
-			text = unknown(key, into)
-		}
+	if oddKey.MatchString(text) {
+		key = d.names[at]
+		text = unknown(key, into)
 	} else if odd := oddValue.FindStringSubmatch(text); odd != nil {
 		value := d.values[key].node
 		text = "expected " + expected(odd[1], keysWithin(key, into)) + ", found " + kind(value)
@@ -162,25 +143,6 @@ func fits(text, typ string) bool {
 	return false
 }
 
-// plainly describes the values of Go types.
-var plainly = map[string]string{
-	"string": "text", "bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on",
-	"float64": "a number", "time.Duration": "a duration with its unit, such as 500ms, 5s or 2m",
-}
-
-// expected describes the values of a Go type, or a section with these keys.
-func expected(typ string, keys []string) string {
-	switch {
-	case plainly[typ] != "":
-		return plainly[typ]
-	case strings.HasPrefix(typ, "["):
-		return "a list"
-	case len(keys) > 0:
-		return "a section with the keys " + strings.Join(keys, ", ")
-	}
-	return "a value"
-}
-
 // variable matches a reference to an environment variable.
 var variable = regexp.MustCompile(`\$\{\w+\}`)
 
@@ -197,61 +159,6 @@ func (d Document) variables() (misfits []*Error) {
 		}
 	}
 	return misfits
-}
-
-// meantBy returns the suggestion for a key from the method Meant of the document's type, if it has one.
-func meantBy(into any, key string) string {
-	if top, ok := into.(interface{ Meant(key string) string }); ok {
-		return top.Meant(key)
-	}
-	return ""
-}
-
-// unknown returns the message for an unknown key, with a suggestion or the known keys.
-func unknown(key string, into any) string {
-	if meant := meantBy(into, key); meant != "" {
-		return "unknown key; did you mean " + meant + "?"
-	}
-	cut := strings.LastIndex(key, ".")
-	name, known := key[cut+1:], keysWithin(key[:max(cut, 0)], into)
-	if meant := settings.DidYouMean(name, known); meant != "" {
-		return "unknown key" + meant
-	}
-	elsewhere := slices.DeleteFunc(keysOf(reflect.TypeOf(into), ""), func(k string) bool { return !strings.HasSuffix(k, "."+name) })
-	if n := len(elsewhere); n > 0 && n <= 3 {
-		return "unknown key; did you mean " + strings.Join(elsewhere, " or ") + "?"
-	}
-	return "unknown key; those known here are " + strings.Join(known, ", ")
-}
-
-var element = regexp.MustCompile(`\[\d+\]`)
-
-// keysWithin returns the names of the keys in a section.
-func keysWithin(section string, into any) (names []string) {
-	section = strings.TrimPrefix(element.ReplaceAllString(section, "")+".", ".")
-	for _, key := range keysOf(reflect.TypeOf(into), "") {
-		if name, ok := strings.CutPrefix(key, section); ok && !strings.Contains(name, ".") {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// keysOf returns the keys of a type, including those of its sections and lists.
-func keysOf(t reflect.Type, prefix string) (all []string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
-			all = append(all, prefix+name)
-			all = append(all, keysOf(f.Type, prefix+name+".")...)
-		}
-	}
-	return all
 }
 
 // Encode writes a struct as YAML that Decode can read. It omits sections that

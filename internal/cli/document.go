@@ -55,7 +55,8 @@ type Document struct {
 	Flags map[string]string
 
 	name   string
-	err    *Error // the text is not one YAML document, or no list of keys and values
+	err    *Error   // the text is not one YAML document, or no list of keys and values
+	twice  []*Error // repeated keys of a section
 	values map[string]value
 	names  map[place]string // the key whose name is at a position
 	starts map[place]string // the key whose value starts at a position
@@ -116,7 +117,7 @@ func NewDocument(name string, text []byte) Document {
 var directive = regexp.MustCompile(`\A((?:\x{FEFF})?(?:[ \t]*(?:#.*)?\r?\n)*%YAML[ \t]+1\.)2\b`)
 
 // index records the positions of a key's value and of all values in it. It drops keys with a null value, which
-// keep their defaults. Aliases have the positions of their anchors.
+// keep their defaults, and repetitions of a key. Aliases have the positions of their anchors.
 func (d *Document) index(key string, n *yaml.Node, at place) {
 	d.values[key] = value{n, at}
 	d.starts[placeOf(n)] = key
@@ -130,7 +131,7 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 			d.err = cmp.Or(d.err, d.fault(at, strings.TrimPrefix(fmt.Sprintf("%s: a section has at most %d keys, not %d", key, maxKeys, keys), ": ")))
 			return
 		}
-		kept := n.Content[:0]
+		kept, lines := n.Content[:0], map[string]int{}
 		for pair := range slices.Chunk(n.Content, 2) {
 			name, of := pair[0], pair[1]
 			if name.Kind != yaml.ScalarNode {
@@ -138,6 +139,13 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 				continue
 			}
 			at, inner := placeOf(of), strings.TrimPrefix(key+"."+name.Value, ".")
+			if line := lines[name.Value]; line > 0 {
+				again := d.fault(placeOf(name), fmt.Sprintf("%s: it is set at line %d already", inner, line))
+				again.key = inner
+				d.twice = append(d.twice, again)
+				continue
+			}
+			lines[name.Value] = name.Line
 			if of.Style&yaml.FlowStyle == 0 && (of.Kind == yaml.MappingNode || of.Kind == yaml.SequenceNode) {
 				at = placeOf(name)
 			}
@@ -183,7 +191,6 @@ func cutLast(key string) (section, name string) {
 	return key[:max(i, 0)], key[i+1:]
 }
 
-// fault returns a fault at a position of the file.
 func (d Document) fault(at place, text string) *Error {
 	return &Error{File: d.name, Line: at.line, Column: at.column, Text: text}
 }

@@ -97,6 +97,9 @@ func (p Program) parse(args []string, c Console) (*kong.Context, error) {
 	if shown {
 		return nil, nil
 	}
+	if err != nil && strings.HasPrefix(err.Error(), "unexpected argument ") && strings.HasSuffix(err.Error(), ".yaml") {
+		err = fmt.Errorf("%w; name a configuration file with --config", err)
+	}
 	return do, err
 }
 
@@ -172,6 +175,14 @@ func Version(release string) string {
 		release += " (commit " + c + ")"
 	}
 	return fmt.Sprintf("%s %s %s/%s", release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// Count formats a number of things.
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // Plain replaces the control characters of a text, which could steer a terminal, by question marks.

@@ -75,14 +75,14 @@ func (c *Config) checkPorts(f *settings.Faults) {
 	taken := map[string]string{}
 	for _, port := range []struct {
 		key, address string
-		asks         bool // those who come who they are
+		protected    bool // requests need a token
 	}{{"listen", c.Listen, false}, {"admin", c.Admin, c.AdminTokenFile != ""}, {"mesh.listen", c.Mesh.Listen, false}} {
 		switch by, is := taken[port.address]; {
 		case port.address == "":
 		case is && !strings.HasSuffix(port.address, ":0"): // two free ports are never the same
 			f.Add(port.key, "%s is taken by %s", port.address, by)
-		case open(port.address) && !port.asks:
-			f.Warn(port.key, "%s is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone", port.address)
+		case open(port.address) && !port.protected:
+			f.Warn(port.key, "%s is open to other machines, without authentication; 127.0.0.1 is for this machine only", port.address)
 		}
 		taken[port.address] = port.key
 	}

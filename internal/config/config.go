@@ -84,7 +84,7 @@ type Config struct {
 	Mesh mesh.Settings `yaml:"mesh"`
 	// Quality configures what counts as failed, and the fleet's goals (docs/operate.md).
 	Quality quality.Settings `yaml:"quality"`
-	// Metrics says how many series the metrics have.
+	// Metrics limits the number of metric series.
 	Metrics metrics.Settings `yaml:"metrics"`
 	// Tracing sends spans of jobs and attempts to an OpenTelemetry collector.
 	Tracing tracing.Settings `yaml:"tracing"`

@@ -15,11 +15,12 @@ import (
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Each file in testdata/bad gives exactly the errors in its .error file. Each file in testdata/unwise is valid and gives
-// exactly the warnings in its file. Those in testdata/good give neither. FILE is the file's name, and KINDS are the kinds
-// of sources.
+// exactly the warnings in its file. Those in testdata/good give neither. FILE is the file's name, KINDS are the kinds
+// of sources, and POLICIES the selection policies.
 func TestFaultsAndWarnings(t *testing.T) {
 	for folder, least := range map[string]int{"bad": 21, "unwise": 5, "good": 1} {
 		files, err := filepath.Glob("testdata/" + folder + "/*.yaml")
@@ -36,7 +37,7 @@ func TestFaultsAndWarnings(t *testing.T) {
 				got = append(got, w.Error())
 			}
 			want, _ := os.ReadFile(strings.TrimSuffix(file, ".yaml") + map[string]string{"bad": ".error", "unwise": ".warning"}[folder])
-			assert.Equal(t, strings.TrimSpace(string(want)), strings.NewReplacer(file, "FILE", discovery.Kinds(), "KINDS").Replace(strings.Join(got, "\n")), file)
+			assert.Equal(t, strings.TrimSpace(string(want)), strings.NewReplacer(file, "FILE", discovery.Kinds(), "KINDS", strings.Join(selection.Names(), ", "), "POLICIES").Replace(strings.Join(got, "\n")), file)
 		}
 	}
 }

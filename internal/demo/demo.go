@@ -48,41 +48,41 @@ type Demo struct {
 	Address  string             // where it takes jobs
 }
 
-func (d *Demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
+func (d *Demo) print(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
 // Tour submits three jobs of one project, and prints what the sidecar does with each, and why.
 func (d *Demo) Tour(ctx context.Context) error {
-	d.say("1. A job of project %d. No server has the project's data.", tourProject)
+	d.print("1. A job of project %d. No server has the project's data.", tourProject)
 	cold, err := d.submit(ctx, example.Job(), tourCost)
 	if err != nil {
 		return err
 	}
 	home := cold.upstream
-	d.say("   It went to %s, the server that all sidecars prefer for this project.", home)
-	d.say("   It took %s, because the data had to be loaded. The response:\n", cold.took)
+	d.print("   It went to %s, the server that all sidecars prefer for this project.", home)
+	d.print("   It took %s, because the data had to be loaded. The response:\n", cold.took)
 	fmt.Fprint(d.Out, cold.body)
 	if _, err := d.until(ctx, home, func(s pool.State) bool { return s.Cached > 0 }); err != nil {
 		return err
 	}
 
-	d.say("\n2. The same project again.")
+	d.print("\n2. The same project again.")
 	warm, err := d.submit(ctx, example.Job(), tourCost)
 	if err != nil {
 		return err
 	}
-	d.say("   It went to %s, which %s.\n   It took %s.", warm.upstream, cacheWords[warm.cache], warm.took)
+	d.print("   It went to %s, which %s.\n   It took %s.", warm.upstream, cacheWords[warm.cache], warm.took)
 
 	long, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for n := range longJobs { // around the sidecar, as another sidecar would
 		past := Demo{Address: home}
-		go past.submit(long, made(tourProject, "high", n), longCost) //nolint:errcheck // canceling long aborts it
+		go past.submit(long, jobBody(tourProject, "high", n), longCost) //nolint:errcheck // canceling long aborts it
 	}
 	busy, err := d.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 })
 	if err != nil {
 		return err
 	}
-	d.say("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, busy.Cores, home)
+	d.print("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, busy.Cores, home)
 	ranking, err := d.Balancer.Explain(pool.Request{Project: intake.Key(strconv.Itoa(tourProject)), Priority: selection.High})
 	if err != nil {
 		return err
@@ -91,15 +91,15 @@ func (d *Demo) Tour(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say("   It went to %s.", moved.upstream)
+	d.print("   It went to %s.", moved.upstream)
 	for _, r := range ranking {
 		if c := r.Cost; c != nil && r.Address == home {
-			d.say("   Expected wait for a core of %s: %.1f s.", home, c.Wait)
+			d.print("   Expected wait for a core of %s: %.1f s.", home, c.Wait)
 		} else if c != nil && r.Address == moved.upstream {
-			d.say("   Loading the data at %s takes 0.6 s but is charged as %.1f s, because later jobs reuse it.", moved.upstream, c.Fetch)
+			d.print("   Loading the data at %s takes 0.6 s but is charged as %.1f s, because later jobs reuse it.", moved.upstream, c.Fetch)
 		}
 	}
-	d.say("   It took %s.\n", moved.took)
+	d.print("   It took %s.\n", moved.took)
 	return nil
 }
 
@@ -133,26 +133,26 @@ func (d *Demo) until(ctx context.Context, address string, so func(pool.State) bo
 func (d *Demo) KeepBusy(ctx context.Context, rng *rand.Rand) {
 	for n := 1; ctx.Err() == nil; n++ {
 		project := 100 + uint64(projects*math.Pow(rng.Float64(), 3))
-		go d.submit(ctx, made(project, []string{"low", "high"}[n%2], n), "fetch=400ms,operators=200ms,output=60ms") //nolint:errcheck // the page shows its result
+		go d.submit(ctx, jobBody(project, []string{"low", "high"}[n%2], n), "fetch=400ms,operators=200ms,output=60ms") //nolint:errcheck // the page shows its result
 		time.Sleep(time.Second / rate)
 	}
 }
 
-// made returns the body of a job. A different n for each keeps servers from reusing results.
-func made(project uint64, priority string, n int) string {
+// jobBody returns the body of a job. A different n for each keeps servers from reusing results.
+func jobBody(project uint64, priority string, n int) string {
 	return fmt.Sprintf(`{"session_id":"demo-%d","project_id":%d,"priority":%q,"timeouts":{"queue_seconds":10,"evaluate_seconds":20},`+
 		`"operators":[{"name":"demo","actions":[{"field":"demo","action":"set","value":{"type":"static","value":"%d"}}]}]}`, n, project, priority, n)
 }
 
-// answer is the result of one job.
-type answer struct {
+// result is the result of one job.
+type result struct {
 	upstream, cache string
 	body            string
 	took            time.Duration // rounded
 }
 
 // submit posts a job as a submitter would. cost is how long the servers sleep in each of its steps.
-func (d *Demo) submit(ctx context.Context, body, cost string) (a answer, err error) {
+func (d *Demo) submit(ctx context.Context, body, cost string) (a result, err error) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.Address+"/v1/jobs", strings.NewReader(body))
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *Demo) submit(ctx context.Context, body, cost string) (a answer, err err
 		err = fmt.Errorf("the job's response was %s: %s", resp.Status, text)
 	}
 	h := resp.Header
-	return answer{
+	return result{
 		upstream: h.Get("Pilotfish-Upstream"), cache: h.Get("Pilotfish-Cache"),
 		body: string(text), took: time.Since(began).Round(time.Millisecond),
 	}, err
@@ -182,7 +182,7 @@ const servers = 4
 // StartServers starts rule processing servers on free loopback ports. They stop with the process.
 func StartServers() (addresses []string, err error) {
 	settings := ruleserver.Defaults()
-	settings.TrustCost = true // of the demo's own jobs
+	settings.TrustCost = true // the jobs' cost headers are the demo's own
 	for range servers {
 		server, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: example.AnyFeeds()})
 		if err != nil {

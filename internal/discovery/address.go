@@ -33,7 +33,7 @@ func newOwn(listen []string, machine func() (names []string, hosts []netip.Addr,
 		if _, local := settings.UnixPath(l); !local && strings.HasPrefix(l, ":") {
 			l = "0.0.0.0" + l
 		}
-		if host, port, err := net.SplitHostPort(l); err == nil { // a zone is another machine's business, and no upstream has one
+		if host, port, err := net.SplitHostPort(l); err == nil { // no upstream's address has a zone
 			if ip, err := netip.ParseAddr(host); err == nil {
 				l = net.JoinHostPort(ip.WithZone("").String(), port)
 			}
@@ -89,7 +89,7 @@ func local(name string) bool {
 // Own returns the indices of the addresses in list at which the sidecar itself listens.
 func Own(list, listen []string) (indices []int) {
 	fixed := slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") })
-	o, _ := newOwn(fixed, thisMachine) // where one cannot be used, the check of that says so
+	o, _ := newOwn(fixed, thisMachine) // an invalid address is reported by the check of its key
 	for i, a := range list {
 		if address, wrong := settings.Address(a); wrong == nil && o.has(address) {
 			indices = append(indices, i)

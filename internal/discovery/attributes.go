@@ -28,10 +28,15 @@ type attributes struct {
 	preemptible bool
 }
 
+// weightKey is the one attribute that Consul does not keep in a service's meta. keys are all attributes.
+const weightKey = "weight"
+
+var keys = []string{weightKey, "cores", "started_at", "stops_at", "preemptible", "draining", "for"}
+
 // set sets one attribute. An invalid value leaves the attribute unset.
 func (a *attributes) set(key, value string) (err error) {
 	switch key {
-	case "weight":
+	case weightKey:
 		a.Weight, err = parseNumber(value, maxWeight)
 	case "cores":
 		var cores float64
@@ -52,7 +57,7 @@ func (a *attributes) set(key, value string) (err error) {
 			err = errors.New("want heavy")
 		}
 	default:
-		err = errors.New("unknown key")
+		err = errors.New("unknown key" + settings.DidYouMean(key, keys))
 	}
 	if errors.Is(err, strconv.ErrSyntax) {
 		err = errors.New("want true or false")

@@ -21,7 +21,6 @@ const (
 // bounded is a transport that limits the size of responses; reading beyond the limit is an error.
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
 	switch {
@@ -38,7 +37,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// counted is a response body that counts what has been read.
+// counted is a response body whose Read fails once the body exceeds the bounds.
 type counted struct {
 	io.ReadCloser
 	bytes, objects, members int

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,11 @@ func (s *Consul) check(f *settings.Faults) {
 	case strings.ContainsAny(s.Service, "/?#"):
 		f.Add("service", "%s must not contain / ? or #", settings.Quote(s.Service))
 	}
-	if scheme, _, has := strings.Cut(s.Address, "://"); has && scheme != "https" && scheme != "http" && scheme != "unix" {
+	scheme, _, has := strings.Cut(s.Address, "://")
+	switch {
+	case scheme != "unix" && strings.Contains(cmp.Or(s.Address, os.Getenv(api.HTTPAddrEnvName)), "@"):
+		f.Add("address", "it holds credentials, which messages would show; set CONSUL_HTTP_AUTH or token_file instead")
+	case has && scheme != "https" && scheme != "http" && scheme != "unix":
 		f.Add("address", "%s must begin with http, https or unix", settings.Quote(s.Address))
 	}
 	if _, err := files.Token(s.TokenFile); err != nil {
@@ -165,8 +170,8 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 		return u, fmt.Errorf("instance %s: %w", settings.Quote(e.Service.ID), err)
 	}
 	var a attributes
-	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining", "for"} { // other keys belong to others
-		if value, ok := e.Service.Meta[key]; ok {
+	for _, key := range keys { // the other keys of the meta belong to other programs
+		if value, ok := e.Service.Meta[key]; ok && key != weightKey {
 			err = errors.Join(err, a.set(key, value))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 // maxUpstreams is the maximum size of a set. A larger reply counts as a failure.
@@ -53,9 +54,19 @@ type Status struct {
 	// Trouble describes what is wrong with the last reply or with the snapshot, and the
 	// consequence. It is empty if nothing is wrong.
 	Trouble string
+	// Since is when this trouble began.
+	Since time.Time
 	// Applied counts changes of the set, Refused the replies in doubt, and Failed
 	// the failed queries.
 	Applied, Refused, Failed uint64
+}
+
+// Text says what is wrong and since when; "" if nothing is.
+func (s Status) Text() string {
+	if s.Trouble == "" {
+		return ""
+	}
+	return "discovery, since " + settings.Minute(s.Since) + ": " + s.Trouble
 }
 
 // Discovery follows one source.
@@ -90,7 +101,7 @@ func New(cfg Config) (*Discovery, error) {
 	d := &Discovery{
 		changed: cfg.Changed, self: self, source: from,
 		guard: guard{emptyAfter: cfg.EmptyAfter}, pacer: pacer{gap: from.gap, rng: cfg.Rand},
-		status: Status{Source: from.name, AcceptedAt: cfg.Before.AcceptedAt, Trouble: cfg.Before.Trouble},
+		status: Status{Source: from.name, AcceptedAt: cfg.Before.AcceptedAt, Trouble: cfg.Before.Trouble, Since: cfg.Before.Since},
 	}
 	if cfg.Snapshot != "" {
 		d.snapshot = &snapshot{path: cfg.Snapshot, source: from.name}
@@ -188,6 +199,9 @@ func (d *Discovery) note(now time.Time, result verdict, r reply, err error) {
 	d.mu.Lock()
 	s := &d.status
 	news := s.Trouble != trouble
+	if news {
+		s.Since = now
+	}
 	s.Trouble, s.Upstreams = trouble, len(d.guard.current())
 	switch {
 	case err != nil:

@@ -2,6 +2,10 @@ package discovery
 
 import (
 	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 func TestStaticSendsItsListOnce(t *testing.T) {
@@ -23,7 +28,7 @@ func TestStaticSendsItsListOnce(t *testing.T) {
 		assert.EqualValues(t, 1, d.Status().Applied)
 		c.Self = []string{"a"}
 		_, err = New(c)
-		assert.EqualError(t, err, `discovery: own address "a" is not host:port`)
+		assert.EqualError(t, err, `discovery: own address "a" is not host:port; the port is missing: write a:PORT`)
 	})
 }
 
@@ -69,7 +74,11 @@ func TestTroubleIsReportedOnce(t *testing.T) {
 				reported = append(reported, s.Trouble)
 				if s.Trouble == "" {
 					assert.Equal(t, time.Now(), s.AcceptedAt)
+					assert.Empty(t, s.Text())
+					return
 				}
+				assert.Equal(t, time.Now(), s.Since, "since this trouble began, not an earlier one")
+				assert.Equal(t, "discovery, since "+settings.Minute(s.Since)+": "+s.Trouble, s.Text())
 			}
 		})
 		start := time.Now()
@@ -140,6 +149,23 @@ func TestUpstreamThatIsTheSidecarLeavesTheSet(t *testing.T) {
 	})
 }
 
+// After an empty list was accepted, a failure does not read as if no list had been accepted yet, also not after a reload.
+func TestTroubleAfterAnEmptyList(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &agent{replies: []scripted{list("10", "a b c"), list("11", ""), list("11", "").late(30 * time.Second), {refuse: true}}}
+		d := consulOf(t, a, nil)
+		assert.Equal(t, "a b c | -", sets(follow(t, d, 5*time.Minute)))
+		want := "the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; " +
+			"no upstream is known: the last accepted list, of " + settings.Minute(d.Status().AcceptedAt) + ", had none"
+		assert.Equal(t, want, d.Status().Trouble)
+		assert.Greater(t, time.Since(d.Status().Since), time.Minute, "further failures are the same trouble")
+
+		next := consulOf(t, &agent{replies: []scripted{{refuse: true}}}, func(c *Config) { c.Before = d.Status() })
+		follow(t, next, time.Minute)
+		assert.Equal(t, want, next.Status().Trouble)
+	})
+}
+
 // One Discovery after another, as at a reload: what the source says in its
 // bad hours is doubted as if there had been only one.
 func TestTheLastSetIsTakenOver(t *testing.T) {
@@ -158,4 +184,81 @@ func TestTheLastSetIsTakenOver(t *testing.T) {
 		assert.EqualValues(t, 1, d.Status().Refused)
 		assert.Equal(t, []string{"consul service rules at consul.test:8500 lacks 3 of 4 upstreams; 3 upstreams kept for 10 s", ""}, reported, "what was reported is not reported again")
 	})
+}
+
+func TestAListThatIsTooLong(t *testing.T) {
+	err := faultOf(Settings{Static: make([]string, maxUpstreams+1)})
+	assert.EqualError(t, err, "discovery.static: the list has 10001 upstreams, at most 10000 are allowed")
+}
+
+// faultOf returns the fault of settings.
+func faultOf(s Settings) error {
+	var f settings.Faults
+	s.Check(f.In("discovery"))
+	return f.Err()
+}
+
+// A missing or unreadable file is only a warning: it can be fixed while pilotfish runs.
+func TestFilesAreWarnedOf(t *testing.T) {
+	folder := t.TempDir()
+	bad := filepath.Join(folder, "bad")
+	require.NoError(t, os.WriteFile(bad, []byte("a:1\nb:x y\n"), 0o600))
+	for _, c := range []struct {
+		settings  Settings
+		key, want string
+	}{
+		{Settings{File: bad + "x"}, "file", bad + "x cannot be read: no such file or directory"},
+		{Settings{File: folder}, "file", folder + " is not a regular file"},
+		{Settings{File: bad}, "file", bad + `, line 2: "b:x" is not host:port: the port is not between 1 and 65535`},
+		{Settings{Consul: &Consul{Service: "s", TokenFile: bad + "x"}}, "consul.token_file", bad + "x cannot be read: no such file or directory"},
+		{Settings{Consul: &Consul{Service: "s", TokenFile: bad}}, "consul.token_file", bad + " is not one word of plain ASCII"},
+	} {
+		var f settings.Faults
+		c.settings.Check(&f)
+		assert.Equal(t, []settings.Fault{{Key: c.key, Text: c.want, Warning: true}}, f.All())
+		_, err := New(configOf(c.settings))
+		assert.NoError(t, err)
+	}
+}
+
+func TestOwnAddresses(t *testing.T) {
+	machine := func() ([]string, []netip.Addr, error) {
+		return []string{"me.test", "me"}, []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7")}, nil
+	}
+	loopback := "127.0.0.1:80 localhost:80 a.localhost:80 ip6-localhost:80 0.0.0.0:80 [::]:80"
+	everywhere := loopback + " 127.0.0.2:80 [::1]:80 10.0.0.7:80 [fd00::7]:80 me:80 me.test:80"
+	others := " 10.0.0.8:80 other:80 127.0.0.1:81 localhost:81 unix:/run/b 10.0.0.7:81 me:81"
+	for listen, own := range map[string]string{
+		"127.0.0.1:80":          loopback,
+		"[::1]:80":              strings.Replace(loopback, "127.0.0.1:80", "[::1]:80", 1),
+		"[::ffff:127.0.0.1]:80": loopback,
+		"10.0.0.7:80":           "10.0.0.7:80",
+		"[fd00::7%a]:80":        "[fd00::7]:80",
+		"ME:80":                 "me:80",
+		"unix:/run/a":           "unix:/run/a",
+		":80":                   everywhere,
+		"0.0.0.0:80":            everywhere,
+		"[::]:80":               everywhere,
+	} {
+		o, err := newOwn([]string{listen}, machine)
+		require.NoError(t, err)
+		var got []string
+		for _, address := range strings.Fields(everywhere + " unix:/run/a" + others) {
+			if o.has(address) {
+				got = append(got, address)
+			}
+		}
+		assert.ElementsMatch(t, strings.Fields(own), got, listen)
+	}
+	for _, bad := range []string{"8080", "a:x", "a:0", "a b:1"} {
+		_, err := newOwn([]string{bad}, machine)
+		assert.ErrorContains(t, err, "own address")
+	}
+}
+
+func TestNamesAndAddressesOfTheMachine(t *testing.T) {
+	names, hosts, err := thisMachine()
+	require.NoError(t, err)
+	assert.NotEmpty(t, names)
+	assert.Contains(t, hosts, netip.MustParseAddr("127.0.0.1"))
 }

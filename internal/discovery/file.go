@@ -3,9 +3,7 @@ package discovery
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -41,7 +39,7 @@ func (s *Settings) openFile(*Config) (source, error) {
 }
 
 func (f *file) query(context.Context, time.Duration) (reply, error) {
-	text, err := readFile(f.path, maxFile)
+	text, err := files.Read(f.path, maxFile)
 	if err != nil {
 		return reply{}, err
 	}
@@ -55,15 +53,6 @@ func (f *file) query(context.Context, time.Duration) (reply, error) {
 		f.list = list
 	}
 	return reply{upstreams: f.list}, nil
-}
-
-// readFile reads a file of upstreams.
-func readFile(path string, most int64) ([]byte, error) {
-	text, err := files.Read(path, most)
-	if at, ok := errors.AsType[*fs.PathError](err); ok { // its text repeats the path
-		return nil, fmt.Errorf("%s cannot be read: %w", path, at.Err)
-	}
-	return text, err
 }
 
 // parseList parses a file of upstreams. Each line has an address, followed by

@@ -84,22 +84,6 @@ func TestFileKeepsTheSetWhileTheFileIsBad(t *testing.T) {
 	}
 }
 
-func TestFileHalfWrittenIsNotTaken(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "upstreams")
-	from := &file{path: path}
-	for _, step := range []struct{ text, want string }{
-		{"10.0.0.1:9001", "10.0.0.1:9001"},
-		{"10.0.0.1:9001\n10.0.0.2:90", "10.0.0.1:9001"},
-		{"10.0.0.1:9001\n10.0.0.2:9002", "10.0.0.1:9001"},
-		{"10.0.0.1:9001\n10.0.0.2:9002", "10.0.0.1:9001 10.0.0.2:9002"},
-	} {
-		write(t, step.text)(path)
-		a, err := from.query(t.Context(), 0)
-		require.NoError(t, err)
-		assert.Equal(t, step.want, addresses(a.upstreams))
-	}
-}
-
 func TestParseList(t *testing.T) {
 	got, err := parseList("f", []byte("# the rules\n\n b:2  weight=1e6 cores=65536\tdraining=true for=heavy # going\r\nA:1 preemptible=true started_at=2026-03-01T12:00:00Z"))
 	require.NoError(t, err)
@@ -108,9 +92,10 @@ func TestParseList(t *testing.T) {
 		{Address: "a:1", StartedAt: epoch, StopsAt: epoch.Add(24 * time.Hour)},
 	}, got)
 	for text, want := range map[string]string{
-		"a:1\nb":            `f, line 2: "b" is not host:port`,
+		"a:1\nb":            `f, line 2: "b" is not host:port; the port is missing: write b:PORT`,
 		"a:1\n\nb:1 weight": `f, line 3: "weight" is not key=value`,
 		"a:1 weight=x":      `f, line 1: weight="x": want a number from 0 to 1e+06`,
+		"a:1 core=4":        `f, line 1: core="4": unknown key; did you mean cores?`,
 		"a:1 colour=blue":   `f, line 1: colour="blue": unknown key`,
 		"\x00\xff":          `f, line 1: "\x00\xff" is not host:port`,
 		"[]":                `f, line 1: "[]" is not host:port`,

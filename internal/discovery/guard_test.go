@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,160 +14,44 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// play feeds a script of lines "<second> <names, - for none, ! for a failure>" to
-// a guard and returns what is in force after each, with the doubt if any.
-func play(t *testing.T, script string) string {
+// play feeds the replies of a script to a guard. It returns the script's lines with what is in force after each reply, and
+// the doubt, if any.
+func play(t *testing.T, script []string) (played []string) {
 	t.Helper()
 	g := &guard{emptyAfter: 30 * time.Second}
-	var out []string
-	for line := range strings.Lines(script) {
-		second, said, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok {
-			continue
-		}
+	for _, line := range script {
+		second, text, ok := strings.Cut(strings.TrimSpace(line), " ")
+		require.True(t, ok, line)
 		after, err := time.ParseDuration(second + "s")
 		require.NoError(t, err)
-		said = strings.TrimSpace(strings.Split(said, "=>")[0])
+		text, _, _ = strings.Cut(text, " => ")
 		var r verdict
-		switch said {
+		switch text {
 		case "!":
 			g.fail()
 		case "-":
 			r = g.decide(epoch.Add(after), ups(""))
 		default:
-			r = g.decide(epoch.Add(after), ups(said))
+			r = g.decide(epoch.Add(after), ups(text))
 		}
-		got := fmt.Sprintf("%s %s => %s", second, said, names(g.current()))
+		got := fmt.Sprintf("  %s %s => %s", second, text, names(g.current()))
 		if r.doubt != none {
 			got += fmt.Sprintf(" (%s, %s)", r.doubt, r.confirm)
 		}
-		out = append(out, got)
+		played = append(played, got)
 	}
-	return strings.Join(out, "\n")
+	return played
 }
 
 // The random histories below find what else the guard does wrong.
 func TestGuardScripts(t *testing.T) {
-	for name, script := range map[string]string{
-		"after a failure any loss waits": `
-			0 a b c => a b c
-			1 ! => a b c
-			2 a b => a b c (drop, 10s)
-			12 a b => a b
-			13 a => a`,
-		"a drop of more than half waits for 10 s": `
-			0 a b c d => a b c d
-			1 a => a b c d (drop, 10s)
-			10 a => a b c d (drop, 1s)
-			11 a => a`,
-		"recovery bit by bit loses nothing": `
-			0 a b c d => a b c d
-			1 - => a b c d (emptiness, 30s)
-			29 a => a b c d (drop, 10s)
-			31 a b => a b c d (drop, 10s)
-			34 a b d e => a b c d e (drop, 10s)
-			40 a b c d e => a b c d e
-			41 a b c => a b c`,
-		"patience ends a run of replies that disagree": `
-			0 a b c d e => a b c d e
-			10 a => a b c d e (drop, 10s)
-			19 b => a b c d e (drop, 10s)
-			28 a => a b c d e (drop, 10s)
-			37 b => a b c d e (drop, 10s)
-			46 a => a b c d e (drop, 10s)
-			55 b => a b c d e (drop, 10s)
-			64 a => a b c d e (drop, 10s)
-			73 b => a b c d e (drop, 10s)
-			82 a => a b c d e (drop, 10s)
-			91 b => a b c d e (drop, 10s)
-			100 a => a b c d e (drop, 10s)
-			109 b => a b c d e (drop, 10s)
-			118 a => a b c d e (drop, 10s)
-			127 b => a b c d e (drop, 3s)
-			136 a => a`,
-		"the first set needs no confirmation": `
-			0 - => ? (emptiness, 30s)
-			1 a => a`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			var want []string
-			for line := range strings.Lines(script) {
-				if line = strings.TrimSpace(line); line != "" {
-					want = append(want, line)
-				}
-			}
-			assert.Equal(t, strings.Join(want, "\n"), play(t, script))
-		})
-	}
-}
-
-func TestGuardThatKeepsNothingBelievesAtOnce(t *testing.T) {
-	g := new(guard)
-	for _, said := range []string{"", "a b c d", "a", "", "b"} {
-		g.fail()
-		r := g.decide(epoch, ups(said))
-		assert.Equal(t, verdict{changed: true}, r)
-		assert.Equal(t, names(ups(said)), names(g.current()))
-	}
-}
-
-// TestGuardProperties plays random sources.
-func TestGuardProperties(t *testing.T) {
-	rng := seeded()
-	letters := "a b c d e f g h"
-	for range 3000 {
-		g, now := &guard{emptyAfter: 30 * time.Second}, epoch
-		var run time.Duration // how long the same reply has been given without a failure
-		last, lastGood := "?", ups("")
-		for range 40 {
-			step := time.Duration(rng.IntN(8000)) * time.Millisecond
-			now = now.Add(step)
-			if rng.IntN(12) == 0 {
-				before := names(g.current())
-				g.fail()
-				require.Equal(t, before, names(g.current()))
-				last = "?"
-				continue
-			}
-			said := last
-			if said == "?" || rng.IntN(4) == 0 {
-				var pick []string
-				for _, l := range strings.Fields(letters) {
-					if rng.IntN(3) == 0 {
-						pick = append(pick, l)
-					}
-				}
-				said = strings.Join(pick, " ")
-			}
-			if rng.IntN(5) == 0 {
-				said = ""
-			}
-			if said == last {
-				run += step
-			} else {
-				run = 0
-			}
-			last = said
-			set := ups(said)
-			before := g.current()
-			r := g.decide(now, set)
-
-			for _, u := range set {
-				_, ok := slices.BinarySearchFunc(g.current(), u, byAddress)
-				require.True(t, ok || g.good == nil, "what a reply has is in force at once")
-			}
-			if r.doubt == none {
-				require.Equal(t, names(set), names(g.current()))
-				lastGood = set
-			} else {
-				require.Positive(t, r.confirm)
-				require.Equal(t, map[doubt]time.Duration{emptiness: 30 * time.Second, drop: 10 * time.Second}[r.doubt], r.hold)
-				require.Less(t, run, r.hold, "a reply repeated for long is believed")
-				require.Empty(t, missing(lastGood, g.current()), "nothing is lost while in doubt")
-				require.Equal(t, r.doubt == emptiness, len(set) == 0)
-			}
-			require.Equal(t, r.changed, names(before) != names(g.current()))
-		}
+	text, err := os.ReadFile("testdata/guard.txt")
+	require.NoError(t, err)
+	scripts := strings.Split(strings.TrimSpace(string(text)), "\n\n")[1:]
+	require.NotEmpty(t, scripts)
+	for _, script := range scripts {
+		lines := strings.Split(script, "\n")
+		t.Run(lines[0], func(t *testing.T) { assert.Equal(t, lines[1:], play(t, lines[1:])) })
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	kubernetesWait = 5 * time.Minute // maximum duration of a watch
 	// kubernetesTimeout is the timeout of a request, in addition to the duration of a watch.
 	kubernetesTimeout = 10 * time.Second
+	// listAgain is the time after which the slices are listed again. If a cluster is restored from a backup, its resource
+	// versions go back to an older one: a watch that continues at a newer version would report nothing.
+	listAgain = 10 * time.Minute
 	// maxEndpoints is the maximum number of slices and endpoints together; not all endpoints are upstreams.
 	maxEndpoints = 4 * maxUpstreams
 	// settleTime is how long a watch is read after a change, because changes often occur in groups.
@@ -61,13 +64,14 @@ func (s *Kubernetes) check(f *settings.Faults) {
 	}
 }
 
-// kubernetes follows a service's EndpointSlices: it lists them once, and then watches
-// for changes. Each watch continues at the resource version of the last one.
+// kubernetes follows a service's EndpointSlices: it lists them, and then watches for changes. Each watch continues at the
+// resource version of the last one.
 type kubernetes struct {
 	cfg     Kubernetes
 	client  dynamic.ResourceInterface // nil until the first query: a configuration can be checked outside of a cluster
 	slices  map[string]*endpointSlice // by name
 	version string                    // resource version of slices; "" means that they must be listed
+	listed  time.Time                 // when they were last listed
 }
 
 func (s *Kubernetes) open(*Config) (source, error) {
@@ -93,14 +97,14 @@ func (k *kubernetes) query(ctx context.Context, atMost time.Duration) (reply, er
 	return k.read(), nil
 }
 
-// update updates the slices. The first call lists them; later calls wait for a change.
+// update updates the slices. Most calls wait for a change; the first one, and one after listAgain, list them.
 func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err error) {
 	if k.client == nil {
 		if k.client, err = k.cfg.connect(); err != nil {
 			return err
 		}
 	}
-	if k.version == "" {
+	if k.version == "" || time.Since(k.listed) >= listAgain {
 		return k.list(ctx)
 	}
 	wait := kubernetesWait

@@ -3,7 +3,6 @@ package discovery
 import (
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/certs"
 )
 
 // apiServer speaks as much of a Kubernetes API as discovery asks for.
@@ -45,8 +45,7 @@ func newAPIServer(t *testing.T) (*apiServer, Kubernetes) {
 		"apiVersion": "v1", "kind": "Config", "current-context": "test",
 		"clusters": [{"name": "test", "cluster": {"server": %q, "certificate-authority-data": %q}}],
 		"users": [{"name": "test", "user": {"token": "s3cret"}}],
-		"contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "rules"}}]}`, server.URL, base64.StdEncoding.EncodeToString(
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))), 0o600))
+		"contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "rules"}}]}`, server.URL, base64.StdEncoding.EncodeToString(certs.PEM(server.Certificate().Raw))), 0o600))
 	return a, k
 }
 
@@ -218,6 +217,25 @@ func TestWatches(t *testing.T) {
 	_, err := k.query(t.Context(), 90*time.Second)
 	require.NoError(t, err)
 	assert.Contains(t, a.asked[6], "resourceVersion=30&timeoutSeconds=90", "a doubt is confirmed in time")
+}
+
+// The resource versions of a cluster that was restored from a backup are older, and a watch that continues at a newer one
+// reports nothing. So the slices are listed again after some time.
+func TestARestoredCluster(t *testing.T) {
+	a, cfg := newAPIServer(t)
+	a.version, a.slices = 1200, []object{slice("one", "1200", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
+	k := openKubernetes(t, cfg)
+	assert.Equal(t, "10.0.0.1:9001", listed(t, k))
+	a.mu.Lock()
+	a.version, a.slices = 1001, []object{slice("one", "1001", "IPv4", endpoint("b", "10.0.0.2", "ready"))}
+	a.mu.Unlock()
+	a.events <- []any{nil}
+	assert.Equal(t, "10.0.0.1:9001", listed(t, k))
+	k.listed = k.listed.Add(-listAgain)
+	assert.Equal(t, "10.0.0.2:9001", listed(t, k))
+	a.events <- []any{nil}
+	assert.Equal(t, "10.0.0.2:9001", listed(t, k))
+	assert.Contains(t, a.asked[3], "resourceVersion=1001&")
 }
 
 // A failure says nothing of the upstreams; the next reply is a list.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,7 +104,7 @@ func (k *kubernetes) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.slices, k.version = map[string]*endpointSlice{}, list.GetResourceVersion()
+	k.slices, k.version, k.listed = map[string]*endpointSlice{}, list.GetResourceVersion(), time.Now()
 	for i := range list.Items {
 		if _, err := k.take(&list.Items[i]); err != nil {
 			return err
@@ -115,7 +116,6 @@ func (k *kubernetes) list(ctx context.Context) error {
 	return nil
 }
 
-// take stores a slice.
 func (k *kubernetes) take(object runtime.Object) (*endpointSlice, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -129,7 +129,6 @@ func (k *kubernetes) take(object runtime.Object) (*endpointSlice, error) {
 	return s, nil
 }
 
-// apply applies one event of a watch.
 func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
 	if e.Type == watch.Error {
 		return false, apierrors.FromObject(e.Object)

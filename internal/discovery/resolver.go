@@ -28,7 +28,6 @@ type system struct {
 	config string // path of resolv.conf
 }
 
-// LookupNetIP returns the addresses of a host.
 func (s system) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	all, err := s.Resolver.LookupNetIP(ctx, network, host)
 	return all, s.confirm(err, host, func(name string) error {
@@ -37,7 +36,6 @@ func (s system) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 	})
 }
 
-// LookupSRV returns the SRV records of a name.
 func (s system) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
 	target, all, err := s.Resolver.LookupSRV(ctx, service, proto, name)
 	return target, all, s.confirm(err, name, func(name string) error {

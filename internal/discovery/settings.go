@@ -80,7 +80,7 @@ func (s Settings) Check(f *settings.Faults) {
 	s.checkSnapshot(f)
 	configured := s.configured()
 	if len(configured) != 1 {
-		f.Add("", "exactly one of %s must say where the upstreams are, not %d of them", Kinds(), len(configured))
+		f.Add("", "%d sources of upstreams are set: set exactly one of %s", len(configured), Kinds())
 		return
 	}
 	configured[0].check(f.In(configured[0].name))

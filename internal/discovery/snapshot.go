@@ -32,7 +32,7 @@ type snapshot struct {
 	err     error // of the last read or write
 }
 
-// content is what the file contains.
+// content is the content of the file.
 type content struct {
 	Source    string          `json:"source"`
 	Upstreams []pool.Upstream `json:"upstreams"`
@@ -87,7 +87,7 @@ func (s *snapshot) read() {
 // decode returns the content of the file. A missing file has none. A file that
 // is not a valid snapshot of this source is an error.
 func (s *snapshot) decode() (last content, err error) {
-	text, err := readFile(s.path, maxSnapshot)
+	text, err := files.Read(s.path, maxSnapshot)
 	if errors.Is(err, fs.ErrNotExist) {
 		return last, nil
 	}
@@ -120,7 +120,7 @@ func (d *Discovery) Lengths() ([]pool.Length, error) {
 	var saved savedLengths
 	err := json.Unmarshal(d.snapshot.content.Lengths, &saved)
 	if err == nil && saved.Version != lengthsVersion {
-		err = fmt.Errorf("they have version %d, and this is version %d", saved.Version, lengthsVersion)
+		err = fmt.Errorf("the format has version %d, this program reads %d", saved.Version, lengthsVersion)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the durations of jobs in the snapshot %s: %w", d.snapshot.path, err)

@@ -18,35 +18,6 @@ import (
 
 func keeping(path string) func(*Config) { return func(c *Config) { c.Snapshot = path } }
 
-func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "snapshot")
-	bubble(t, func(t *testing.T) {
-		up := &agent{replies: []scripted{list("10", "a"), list("11", "a b").late(time.Second), list("11", "a b").quiet()}}
-		d := consulOf(t, up, keeping(path))
-		require.Equal(t, "a | a b", sets(follow(t, d, time.Minute)))
-	})
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode())
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	assert.Len(t, left, 1, "no temporary file is left")
-
-	bubble(t, func(t *testing.T) {
-		down := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").quiet()}}
-		var reported []string
-		d := consulOf(t, down, func(c *Config) { c.Snapshot = path; troubles(&reported)(c) })
-		all := follow(t, d, time.Minute)
-		assert.Equal(t, "a b | a b c", sets(all))
-		assert.Zero(t, all[0].after, "at once")
-		assert.Equal(t, []string{
-			"the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 2 upstreams kept",
-			"consul service rules at consul.test:8500 names no upstream; 2 upstreams kept for 30 s",
-			"",
-		}, reported)
-	})
-}
-
 // A snapshot that is there is sent only if the source names nothing.
 func TestWhenASnapshotIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
@@ -72,7 +43,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 	for name, c := range map[string]struct{ text, err string }{
 		"empty":            {"", ": unexpected end of JSON input"},
 		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), ` has 1 upstreams of "consul service other`},
-		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `: "b" is not host:port`},
+		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `: "b" is not host:port; the port is missing: write b:PORT`},
 		"a bad weight":     {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","weight":-1`, 1), ": a:1 has weight -1 and 0 cores: want 0 to 1e+06 and 0 to 65536"},
 		"bad cores":        {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","cores":70000`, 1), ": a:1 has weight 0 and 70000 cores: want 0 to"},
 		"cut short":        {snapshotOf("a b")[:90], ": unexpected end of JSON input"},
@@ -178,7 +149,7 @@ func TestLengthsReplaceNoSnapshotOfAnotherSource(t *testing.T) {
 // Durations that cannot be used cost nothing but themselves.
 func TestSnapshotWithBadLengths(t *testing.T) {
 	for lengths, want := range map[string]string{
-		`{"version":2,"groups":[]}`: ": they have version 2, and this is version 1",
+		`{"version":2,"groups":[]}`: ": the format has version 2, this program reads 1",
 		`[]`:                        ": json: cannot unmarshal array into Go value of type discovery.savedLengths",
 		`{"version":1,"groups":[{"seconds":"x"}]}`:   ": json: cannot unmarshal string into Go struct field",
 		`{"version":1,"groups":[{"key":-1}]}`:        ": json: cannot unmarshal number -1 into Go struct field",

@@ -65,7 +65,7 @@ const (
 	shortest = time.Second
 	// longestRetry is the maximum back-off after failures. A longer gap takes precedence.
 	longestRetry = 5 * time.Second
-	// spread is the maximum random extension of a pause, as a share of it. It
+	// spread is the maximum random extension of a pause, as a share of the pause. It
 	// prevents many sidecars from sending queries at the same time.
 	spread = 0.2
 )

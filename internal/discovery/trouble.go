@@ -21,12 +21,12 @@ func (d *Discovery) trouble(result verdict, r reply, err error) string {
 	}
 	switch {
 	case err != nil:
-		all = append(all, err.Error(), kept(current, 0))
+		all = append(all, err.Error(), d.keptText(current, 0))
 	case result.doubt == emptiness:
-		all = append(all, nothing, kept(current, result.hold))
+		all = append(all, nothing, d.keptText(current, result.hold))
 	case result.doubt == drop:
 		lost := len(d.guard.gone)
-		all = append(all, fmt.Sprintf("%s lacks %d of %s", d.source.name, lost, upstreams(len(d.guard.good))), kept(lost, result.hold))
+		all = append(all, fmt.Sprintf("%s lacks %d of %s", d.source.name, lost, upstreams(len(d.guard.good))), d.keptText(lost, result.hold))
 	case current == 0:
 		all = append(all, nothing)
 	}
@@ -42,7 +42,7 @@ func (d *Discovery) trouble(result verdict, r reply, err error) string {
 		}
 	}
 	for i, text := range all {
-		all[i] = settings.Cut(localPort.ReplaceAllString(text, ""), settings.MaxText/2) // so that the consequence fits behind it
+		all[i] = settings.Cut(localPort.ReplaceAllString(text, ""), settings.MaxText/2) // leaves room for a last text, such as "3 upstreams kept"
 	}
 	return settings.Cut(strings.Join(all, "; "), settings.MaxText)
 }
@@ -50,10 +50,12 @@ func (d *Discovery) trouble(result verdict, r reply, err error) string {
 // localPort matches the local address in an error of package net, which differs each time.
 var localPort = regexp.MustCompile(`[^ ]+:\d+->`)
 
-// kept describes that n upstreams stay for at least hold. A hold of 0 means until the next
+// keptText describes that n upstreams stay for at least hold. A hold of 0 means until the next
 // reply.
-func kept(n int, hold time.Duration) string {
-	switch {
+func (d *Discovery) keptText(n int, hold time.Duration) string {
+	switch accepted := d.Status().AcceptedAt; {
+	case n == 0 && !accepted.IsZero():
+		return "no upstream is known: the last accepted list, of " + settings.Minute(accepted) + ", had none"
 	case n == 0:
 		return "no upstream is known yet"
 	case hold == 0:

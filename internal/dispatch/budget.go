@@ -18,7 +18,7 @@ type tally struct{ jobs, retries int }
 type budget struct {
 	seconds [budgetWindow]tally
 	start   time.Time
-	last    int64 // the newest second, counted from one window before start; its tally is seconds[last%budgetWindow]
+	last    int64 // the newest second that has a tally: start is second budgetWindow; second n has seconds[n%budgetWindow]
 }
 
 // job counts a job.
@@ -26,15 +26,20 @@ func (b *budget) job(now time.Time) { b.seconds[b.advance(now)].jobs++ }
 
 // take counts a retry and returns true, or returns false if the budget is used up.
 func (b *budget) take(now time.Time, share float64) bool {
-	second, all := &b.seconds[b.advance(now)], tally{}
+	if b.left(now, share) == 0 {
+		return false
+	}
+	b.seconds[b.advance(now)].retries++
+	return true
+}
+
+// left returns the number of retries that are allowed now.
+func (b *budget) left(now time.Time, share float64) int {
+	second, all := b.seconds[b.advance(now)], tally{}
 	for _, s := range b.seconds {
 		all.jobs, all.retries = all.jobs+s.jobs, all.retries+s.retries
 	}
-	ok := second.retries < budgetFloor || float64(all.retries+1) <= share*float64(all.jobs)
-	if ok {
-		second.retries++
-	}
-	return ok
+	return max(0, budgetFloor-second.retries, int(share*float64(all.jobs))-all.retries)
 }
 
 // advance clears the seconds that left the window and returns the index of the current second.

@@ -18,11 +18,10 @@ import (
 // and a prefetch.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	switch j.state {
-	case moving, asking:
+	case moving, withdrawing:
 		to := j.to
-		j.tried.Add(to.Address)
-		j.to, j.state = nil, claimed
-		return Grant{Job: j, Assignment: to, ConnectTimeout: j.retries.connect}, true
+		j.to = nil
+		return j.sendTo(now, to), true
 	case begun:
 		if !j.Prefetch { // no retry follows
 			d.budget.job(now)
@@ -31,9 +30,9 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 			return j.refuse(err), true
 		}
 	}
-	j.heavy = d.pool.Heavy(j.request())
+	j.heavy = d.pool.IsHeavy(j.request())
 	l := limit{now: now}
-	if d.pool.AllTried(now, d.tried(now, j), j.heavy) || j.among != nil || d.first(&l, j) {
+	if d.pool.AllTried(now, d.tried(now, j), j.heavy) || j.among != nil || d.canGoFirst(&l, j) {
 		if g, result := d.claim(&l, j); result == served {
 			return g, true
 		}
@@ -66,12 +65,12 @@ func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
 		if j.among != nil {
 			err = fmt.Errorf("%w of the %d to which the job is restricted", pool.ErrNoneEligible, j.among.Len())
 		}
-		if d.held(l, j) {
+		if d.isHeld(l, j) {
 			err = d.errAtLimit()
 		}
 		return j.refuse(err), true
 	}
-	if err := d.lag(l, j); err != nil {
+	if err := d.refuseIfTooSlow(l, j); err != nil {
 		return j.refuse(err), true
 	}
 	displaced, ok := d.queue.push(l.now, j)
@@ -82,50 +81,74 @@ func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
 		d.shed = append(d.shed, out.refuse(ErrDisplaced))
 	}
 	j.state = waiting
-	j.wait.since, j.wait.until = l.now, l.now.Add(max(d.patience(j)-j.wait.total, 0))
+	j.wait.since, j.wait.until = l.now, l.now.Add(max(d.queueTimeout(j)-j.wait.total, 0))
 	return Grant{}, false
 }
 
-// Serve tries to claim an upstream for each queued job, in order, and returns the
-// jobs that left the queue. The caller calls it after every event that may have made
-// an upstream eligible.
-func (d *Dispatcher) Serve(now time.Time) []Grant {
-	over := d.shed
-	d.shed = nil
-	if d.queue.len() == 0 {
-		return over
+// Serve tries to claim an upstream for each queued job, in order, and returns the jobs that left the queue. The caller calls
+// it, or ServeSome until nothing is left, after every event that can make an upstream eligible.
+func (d *Dispatcher) Serve(now time.Time) (all []Grant) {
+	for more := true; more; {
+		var some []Grant
+		some, more = d.ServeSome(now)
+		all = append(all, some...)
 	}
-	l, openings := limit{now: now}, (*pool.Openings)(nil) // nil until a claim fails, and after a grant
+	return all
+}
+
+// serveWork bounds the work of ServeSome, about 5 ms: grantWork for each grant, and 1 for each upstream that a search considers.
+const serveWork, grantWork = 1 << 17, 256
+
+// ServeSome does a bounded part of the work of Serve, so that the caller can release its lock between two parts. If it reports
+// that more is left to do, it has granted at least one job.
+func (d *Dispatcher) ServeSome(now time.Time) (over []Grant, more bool) {
+	over, d.shed = d.shed, nil
+	if d.queue.len() == 0 {
+		return over, false
+	}
+	l, openings, work, granted := limit{now: now}, [2]*pool.Openings{}, serveWork, 0 // openings are nil until a claim fails
 	d.queue.serve(func(j *Job) claimResult {
-		if d.held(&l, j) {
+		if more = work <= 0 && granted > 0; more {
+			return enough
+		}
+		if d.isHeld(&l, j) {
 			return atLimit
 		}
-		if openings != nil {
+		of := &openings[0]
+		if j.heavy {
+			of = &openings[1]
+		}
+		if *of != nil {
 			tried := d.tried(now, j)
-			if openings.Refuse(j.request(), tried) && !d.pool.AllTried(now, tried, j.heavy) {
-				return unserved(tried.Len() == 0 && openings.None())
+			if (*of).Refuses(j.request(), tried) && !d.pool.AllTried(now, tried, j.heavy) {
+				if tried.Len() == 0 && (*of).NoneAdmits() {
+					return noneEligible
+				}
+				return passedOver
 			}
 		}
 		g, result := d.claim(&l, j)
 		switch {
 		case result == served:
-			l, openings = limit{now: now}, nil
+			work -= grantWork
+			if l.known {
+				work -= d.pool.Len()
+			}
+			if l = (limit{now: now}); g.Assignment != nil && g.Assignment.ChangesOpenings(now) {
+				openings = [2]*pool.Openings{}
+			}
 			j.wait.total += now.Sub(j.wait.since)
 			over = append(over, g)
-		case openings == nil:
-			openings = d.pool.Openings(now)
+			granted++
+		default:
+			work -= d.pool.Len()
+			if *of == nil {
+				*of = d.pool.Openings(now, j.heavy)
+			}
 		}
 		return result
 	})
-	return over
-}
-
-// unserved is the result for a job that gets no upstream. all is set if no job would get one.
-func unserved(all bool) claimResult {
-	if all {
-		return noneEligible
-	}
-	return passedOver
+	return over, more
 }
 
 // GiveUp removes a job from the queue and reports whether it was there. If it was not,
@@ -140,7 +163,7 @@ func (d *Dispatcher) GiveUp(j *Job) bool {
 
 // claim claims an upstream for j from the pool.
 func (d *Dispatcher) claim(l *limit, j *Job) (Grant, claimResult) {
-	if d.held(l, j) {
+	if d.isHeld(l, j) {
 		return Grant{}, passedOver
 	}
 	tried := d.tried(l.now, j)
@@ -154,13 +177,10 @@ func (d *Dispatcher) claim(l *limit, j *Job) (Grant, claimResult) {
 	a, err := d.pool.Claim(l.now, r, tried)
 	switch {
 	case err == nil:
-		j.state = claimed
-		j.tried.Add(a.Address)
-		j.attempt.sent, j.attempt.panicked = l.now, a.Panic
 		if of := d.queue.backlogs[j.Project]; of != nil {
 			of.grant(l.now)
 		}
-		return Grant{Job: j, Assignment: a, ConnectTimeout: j.retries.connect, Fresh: j.attempt.stale}, served
+		return j.sendTo(l.now, a), served
 	case errors.Is(err, pool.ErrAllTried):
 		return j.refuse(err), served
 	case errors.Is(err, pool.ErrNotAdmitted), tried.Len() > 0:

@@ -20,7 +20,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// fixture is a dispatcher over n upstreams. It serves after each event, as a shell does.
+// fixture is a dispatcher over n upstreams. It serves waiting jobs after each event, as package balancer does.
 type fixture struct {
 	*Dispatcher
 	t       testing.TB
@@ -99,6 +99,14 @@ func (f *fixture) claim(now time.Time, j *Job) Grant {
 	return g
 }
 
+// denied lets a new job arrive, and returns the error that it gets at once.
+func (f *fixture) denied(now time.Time, r Request) error {
+	f.t.Helper()
+	g, granted := f.Arrive(now, f.Begin(r))
+	require.True(f.t, granted, "it should not wait")
+	return g.Err
+}
+
 // fail ends a job's attempt with a failure, which another attempt may follow.
 func (f *fixture) fail(now time.Time, g Grant, failure Failure) Next {
 	failure.Repeatable = true
@@ -129,58 +137,6 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 	f.load(start.Add(3*time.Minute), 0, 1000)
 	f.wait(start.Add(3*time.Minute), Request{})
 	f.claim(start.Add(4*time.Minute), f.Begin(Request{Priority: selection.High})) // it may overtake a low one
-}
-
-// A job that has tried all upstreams gets its error at once, however many jobs wait before it.
-func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
-	f := newFixture(t, 1, nil)
-	tourist := f.Begin(Request{})
-	g := f.claim(start, tourist)
-	f.load(start.Add(1), 0, 1000)
-	for range 20 {
-		f.wait(start.Add(1), Request{})
-	}
-	require.True(t, f.fail(start.Add(1), g, Failure{Outcome: pool.NotStarted}).Again)
-	g, granted := f.Arrive(start.Add(1), tourist)
-	require.True(t, granted)
-	assert.ErrorIs(t, g.Err, pool.ErrAllTried)
-
-	f = newFixture(t, 2, nil)
-	g = f.claim(start, f.Begin(Request{Among: []string{address(0)}}))
-	f.load(start, 1, 1000)
-	g.Job.among = nil
-	require.True(t, f.fail(start, g, Failure{Outcome: pool.NotStarted}).Again)
-	_, granted = f.Arrive(start, g.Job)
-	require.False(t, granted)
-	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}})
-	f.serve(start)
-	assert.ErrorIs(t, f.granted[g.Job].Err, pool.ErrAllTried, "nor if the others leave while it waits")
-}
-
-// Retries that wait for the one upstream they have not tried do not block jobs that can go elsewhere.
-func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
-	f := newFixture(t, 2, nil)
-	f.load(start, 0, 1000)
-	now := start.Add(1)
-	for i := range 20 {
-		j := f.Begin(Request{Priority: selection.High})
-		g, granted := f.Arrive(now, j)
-		require.Equal(t, i == 0, granted, "jobs that wait come first")
-		if f.serve(now); !granted {
-			g = f.granted[j]
-			delete(f.granted, j)
-		}
-		require.Equal(t, address(1), g.Assignment.Address)
-		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused}).Again)
-		_, granted = f.Arrive(now, j)
-		require.False(t, granted)
-		now = now.Add(time.Second) // for the retry budget
-		f.load(now, 0, 1000)
-	}
-	require.Equal(t, 20, f.Waiting())
-	j := f.wait(now, Request{}) // behind those who go first, and served in the same instant
-	assert.Equal(t, address(1), f.granted[j].Assignment.Address)
-	assert.Equal(t, 20, f.Waiting())
 }
 
 func half(overload.Sample) overload.Level { return 0.75 } // admits half of the low jobs, by project
@@ -217,9 +173,7 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	_, granted := f.Arrive(start, waits)
 	require.False(t, granted)
 	for _, among := range [][]string{{}, {address(0)}, {address(1)}, {"10.9.9.9:9000"}} {
-		g, granted := f.Arrive(start, f.Begin(Request{Among: among}))
-		require.True(t, granted, "%v", among)
-		require.ErrorIs(t, g.Err, pool.ErrNoneEligible)
+		require.ErrorIs(t, f.denied(start, Request{Among: among}), pool.ErrNoneEligible, "%v", among)
 	}
 	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1)}})
 	for range 3 {
@@ -265,4 +219,97 @@ func TestFallbacksForTheRetries(t *testing.T) {
 	f := newFixture(t, 5, nil)
 	assert.Len(t, f.claim(start, f.Begin(Request{Fallbacks: true})).Assignment.Fallbacks, 2)
 	assert.Empty(t, f.claim(start, f.Begin(Request{})).Assignment.Fallbacks)
+}
+
+// counting is a policy that counts the views it gets.
+type counting struct {
+	selection.Policy
+	views *int
+}
+
+func (c counting) Local() {}
+
+func (c counting) Pick(j selection.Job, views []selection.View, rng *rand.Rand) int {
+	*c.views += len(views)
+	return c.Policy.Pick(j, views, rng)
+}
+
+// refusing is a dispatcher over n upstreams that all refuse connections.
+func refusing(t testing.TB, n int) (f *fixture, views *int) {
+	views = new(int)
+	return newFixtureOver(t, n, pool.Settings{
+		Policy:   counting{selection.DefaultExpected(), views},
+		Detector: func() overload.Detector { return func(overload.Sample) overload.Level { return 1 } }, Interval: 5 * time.Second,
+	}, nil), views
+}
+
+// refuse lets every upstream refuse a job, each after some time, until it pauses or ends.
+func (f *fixture) refuse(now time.Time, j *Job, after time.Duration) (refusals int, end time.Time, next Next) {
+	been := map[string]bool{}
+	for next.Again = true; next.Again && next.Pause == 0; refusals++ {
+		g := f.claim(now, j)
+		require.False(f.t, been[g.Assignment.Address], "it has tried this upstream before")
+		been[g.Assignment.Address] = true
+		now = now.Add(after)
+		next = f.fail(now, g, Failure{Outcome: pool.Refused})
+	}
+	return refusals, now, next
+}
+
+// The work for a job that every upstream refuses is linear in the upstreams.
+func TestWorkForAJobThatAllRefuse(t *testing.T) {
+	for _, n := range []int{14, 200, 1000, 4000} {
+		f, views := refusing(t, n)
+		refusals, _, next := f.refuse(start, f.Begin(Request{Project: 7}), 0)
+		assert.Equal(t, n, refusals, "each is tried")
+		assert.Positive(t, next.Pause, "before all are tried again")
+		assert.Less(t, *views, 40*n, "%d upstreams", n)
+	}
+}
+
+// A job ends when its queue timeout has passed, however many upstreams refuse it.
+func TestRefusalsEndInTime(t *testing.T) {
+	for own, want := range map[time.Duration]int{0: 1001, 2 * time.Second: 201} {
+		f, _ := refusing(t, 3000)
+		refusals, end, next := f.refuse(start, f.Begin(Request{Queue: own, Arrived: start}), 10*time.Millisecond)
+		assert.Equal(t, []any{want, Next{}}, []any{refusals, next})
+		assert.Equal(t, start.Add(time.Duration(want)*10*time.Millisecond), end)
+	}
+}
+
+// While all breakers are open, a job pauses after some refusals: all upstreams have refused other jobs.
+func TestRefusalsWhileAllBreakersAreOpen(t *testing.T) {
+	for _, n := range []int{20, 200} {
+		f, _ := refusing(t, n)
+		for _, u := range f.Pool().States(start) {
+			for range 2 {
+				f.Pool().Checked(start, u.Address, assert.AnError)
+			}
+		}
+		refusals, _, next := f.refuse(start, f.Begin(Request{}), 0)
+		assert.Equal(t, min(n, maxPanicRefusals), refusals)
+		assert.Positive(t, next.Pause)
+	}
+}
+
+// Many jobs that can go to an upstream are granted in steps, in their order.
+func TestManyGrantsInSteps(t *testing.T) {
+	f := newFixture(t, 1, func(c *Config) { c.Queue.Jobs = 5000 })
+	f.load(start, 0, 1000)
+	var jobs []*Job
+	for range 5000 {
+		jobs = append(jobs, f.wait(start, Request{}))
+	}
+	f.Pool().Report(start, address(0), pool.Report{At: start.Add(1), CoresBusy: -1, Completed: -1, Wait: math.NaN()})
+	granted := 0
+	for more := true; more; {
+		var some []Grant
+		some, more = f.ServeSome(start)
+		require.LessOrEqual(t, len(some), serveWork/grantWork)
+		for _, g := range some {
+			require.Same(t, jobs[granted], g.Job)
+			granted++
+		}
+	}
+	assert.Equal(t, len(jobs), granted)
 }

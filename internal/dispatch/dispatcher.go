@@ -86,15 +86,15 @@ func (d *Dispatcher) SetQueue(s QueueSettings) { d.queue.bounds = s }
 // Begin returns a new job.
 func (d *Dispatcher) Begin(r Request) *Job {
 	j := d.retry.Begin(r)
-	j.Patience = d.patience(j)
+	j.QueueTimeout = d.queueTimeout(j)
 	return j
 }
 
 // SetProjects replaces the limits of projects. Queued jobs keep their positions.
 func (d *Dispatcher) SetProjects(s ProjectSettings) { d.projects = s }
 
-// patience returns a job's queue timeout: its own, or queue.wait.
-func (d *Dispatcher) patience(j *Job) time.Duration {
+// queueTimeout returns a job's queue timeout: its own, or queue.wait.
+func (d *Dispatcher) queueTimeout(j *Job) time.Duration {
 	if j.Queue > 0 {
 		return j.Queue
 	}
@@ -105,7 +105,7 @@ func (d *Dispatcher) patience(j *Job) time.Duration {
 // attempt failed on a pooled connection, perhaps only because the connection was stale,
 // and no other upstream is left, the last upstream can be retried. That retry uses a new
 // connection: a second stale one would end the job although no upstream had run it.
-func (d *Dispatcher) tried(now time.Time, j *Job) *pool.Places {
+func (d *Dispatcher) tried(now time.Time, j *Job) *pool.AddressSet {
 	if j.attempt.stale && d.pool.AllTried(now, &j.tried, j.heavy) {
 		return j.tried.WithoutLast()
 	}

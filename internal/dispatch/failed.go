@@ -10,8 +10,8 @@ import (
 // The caller must end the attempt's Assignment separately.
 func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	if j.state == moving && f.Outcome != pool.Gone && f.Progress != Responded && f.Repeatable ||
-		j.state == asking && f.Outcome == pool.Moved {
-		return Next{Again: true}
+		j.state == withdrawing && f.Outcome == pool.Moved {
+		return Next{Again: true, Claimed: true}
 	}
 	d.CancelMove(now, j)
 	n := d.decide(now, j, f)
@@ -35,12 +35,12 @@ func (d *Dispatcher) decide(now time.Time, j *Job, f Failure) Next {
 	case j.retries.attempts >= d.retry.Attempts, d.retry.Attempts == 1,
 		class == never,
 		class == once && j.retries.spent,
-		j.Late(now), j.Prefetch,
+		j.IsLate(now), j.Prefetch,
 		!f.Repeatable:
 		return Next{}
 	case class == refusal:
 		return d.refused(now, j, f)
-	case !f.Closed && !d.budget.take(now, d.retry.Budget):
+	case !f.Blameless && !d.budget.take(now, d.retry.Budget):
 		return Next{OverBudget: true}
 	}
 	j.retries.spent = j.retries.spent || class == once
@@ -58,7 +58,7 @@ func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
 		j.retries.connect = d.retry.ConnectTimeout
 		return refusal
 	}
-	left := d.patience(j) - j.wait.total
+	left := d.queueTimeout(j) - j.wait.total
 	j.retries.connect = min(2*j.retries.connect, max(left/2, d.retry.ConnectTimeout))
 	if left < 0 {
 		return always
@@ -78,18 +78,18 @@ func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
 		j.wait.total += now.Sub(j.attempt.sent)
 	}
 	if !d.pool.AllTried(now, &j.tried, j.heavy) && !(j.attempt.panicked && j.tried.Len() >= maxPanicRefusals) {
-		return Next{Again: j.wait.total <= d.patience(j)}
+		return Next{Again: j.wait.total <= d.queueTimeout(j)}
 	}
 	if j.retries.attempts > 0 {
 		return Next{} // an earlier attempt had a response, or may have begun the job
 	}
 	pause := d.draw(firstPause<<min(j.retries.rounds, 5), maxRefusedPause)
-	if j.wait.total+pause > d.patience(j) {
+	if j.wait.total+pause > d.queueTimeout(j) {
 		return Next{}
 	}
 	j.retries.rounds++
 	j.wait.total += pause
-	j.tried = pool.Places{}
+	j.tried = pool.AddressSet{}
 	return Next{Again: true, Pause: pause}
 }
 

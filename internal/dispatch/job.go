@@ -50,10 +50,10 @@ type Withdrawer interface{ Withdraw() bool }
 // Job is one job over all its attempts. The exported fields are set by Begin and do not change.
 //
 //	          Arrive                   Reconsider, Withdrawals
-//	+-------+ ---------------> +---------+ ---------------> +---------+
-//	| begun |                  | claimed |                  | moving, |
-//	+-------+ -+    +--------> +---------+ <--------------- | asking  |
-//	    |      |    | Serve      ^  |  |   CancelMove,       +---------+
+//	+-------+ ---------------> +---------+ ---------------> +-------------+
+//	| begun |                  | claimed |                  | moving,     |
+//	+-------+ -+    +--------> +---------+ <--------------- | withdrawing |
+//	    |      |    | Serve      ^  |  |   CancelMove,       +-------------+
 //	    |      v    |            |  |  |   CancelWithdrawal,   |   |
 //	    |   +---------+  Arrive  |  |  |   Arrive              |   |
 //	    |   | waiting | <--+     |  |  | Failed                |   |
@@ -71,21 +71,21 @@ type Job struct {
 	Request
 	// FirstByte is the timeout of each attempt, to the first byte of its response.
 	FirstByte time.Duration
-	// Patience is the longest time that the job may wait in all: its queue timeout, or else queue.wait.
-	Patience time.Duration
+	// QueueTimeout is the longest time that the job may wait in all: its queue timeout, or else queue.wait.
+	QueueTimeout time.Duration
 	// Deadline is the instant by which the job's response must have begun; the zero
 	// time means no deadline.
 	Deadline time.Time
 
-	state   state
-	among   *pool.Places     // the upstreams of Request.Among
-	tried   pool.Places      // upstreams that must not be used again
-	heavy   bool             // pool.Heavy at the last arrival
-	to      *pool.Assignment // the new upstream of a job that is being moved; else nil
-	asked   bool             // an upstream was asked to withdraw the job
-	wait    wait
-	attempt attempt
-	retries retries
+	state          state
+	among          *pool.AddressSet // the upstreams of Request.Among
+	tried          pool.AddressSet  // upstreams that must not be used again
+	heavy          bool             // pool.IsHeavy at the last arrival
+	to             *pool.Assignment // the new upstream of a job that is being moved; else nil
+	withdrawalSent bool             // its withdrawal was requested
+	wait           wait
+	attempt        attempt
+	retries        retries
 }
 
 // state is the state of a job; the comment of Job has the drawing.
@@ -101,9 +101,9 @@ const (
 	// moving: the caller withdraws the attempt. The job has a second assignment, at its new upstream, which waits
 	// for Arrive or is cancelled.
 	moving
-	// asking: the upstream is asked to withdraw the attempt. The job has a second assignment as in moving, but any other
+	// withdrawing: the upstream got a request to withdraw the attempt. The job has a second assignment as in moving, but any other
 	// end of the attempt cancels the move.
-	asking
+	withdrawing
 	// paused: an attempt failed, and the job arrives again after a pause. It has no assignment and is not queued.
 	paused
 	// ended: the job has a final error. It has no assignment and is not queued.
@@ -127,7 +127,7 @@ type attempt struct {
 	stale    bool      // it failed on a pooled connection before any byte of the response
 }
 
-// retries is what bounds the retries of a job.
+// retries holds the bounds and the state of a job's retries.
 type retries struct {
 	attempts int           // attempts that may have reached an upstream
 	rounds   int           // times that all upstreams refused the connection
@@ -142,8 +142,16 @@ func (j *Job) refuse(err error) Grant {
 	return Grant{Job: j, Err: err}
 }
 
+// sendTo starts an attempt at the claimed upstream.
+func (j *Job) sendTo(now time.Time, a *pool.Assignment) Grant {
+	j.state = claimed
+	j.tried.Add(a.Address)
+	j.attempt.sent, j.attempt.panicked = now, a.Panic
+	return Grant{Job: j, Assignment: a, ConnectTimeout: j.retries.connect, Fresh: j.attempt.stale}
+}
+
 // Tried implements pool.Waiter.
-func (j *Job) Tried() *pool.Places { return &j.tried }
+func (j *Job) Tried() *pool.AddressSet { return &j.tried }
 
 // request is the job as the pool's request.
 func (j *Job) request() pool.Request {
@@ -165,8 +173,8 @@ func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
 	return j.Deadline.Sub(now), true
 }
 
-// Late reports whether the job's deadline has passed.
-func (j *Job) Late(now time.Time) bool { return !j.Deadline.IsZero() && !now.Before(j.Deadline) }
+// IsLate reports whether the job's deadline has passed.
+func (j *Job) IsLate(now time.Time) bool { return !j.Deadline.IsZero() && !now.Before(j.Deadline) }
 
 // TimedOut returns the outcome of an attempt that got no response within left. The upstream
 // is blamed only if left was at least half of FirstByte: less is too short to judge it.

@@ -21,16 +21,17 @@ var drawn = map[[2]state]bool{
 	{waiting, claimed}: true, {waiting, ended}: true,
 	{claimed, moving}: true, {claimed, paused}: true, {claimed, ended}: true,
 	{moving, claimed}: true, {moving, paused}: true, {moving, ended}: true,
-	{claimed, asking}: true, {asking, claimed}: true, {asking, paused}: true, {asking, ended}: true,
+	{claimed, withdrawing}: true, {withdrawing, claimed}: true, {withdrawing, paused}: true, {withdrawing, ended}: true,
 	{paused, claimed}: true, {paused, waiting}: true, {paused, ended}: true,
 }
 
-// history is a random history of a dispatcher, and what its shell holds.
+// history is a random history of a dispatcher, and what its caller holds.
 type history struct {
 	*fixture
 	rng   *rand.Rand
 	now   time.Time
-	held  map[*Job]*pool.Assignment // the assignments of jobs, which the shell ends
+	done  [4]float64                // jobs completed, by upstream
+	held  map[*Job]*pool.Assignment // the assignments of jobs, which the caller ends
 	order []*Job                    // of held
 	jobs  map[*Job]state
 	seen  map[[2]state]bool
@@ -50,12 +51,12 @@ func (h *history) observe() {
 		}
 		holds := h.held[j] != nil
 		require.Equal(h.t, j.state == waiting, j.wait.place != nil)
-		require.Equal(h.t, j.state == moving || j.state == asking, j.to != nil)
+		require.Equal(h.t, j.state == moving || j.state == withdrawing, j.to != nil)
 		require.True(h.t, !holds || j.state == claimed || j.to != nil)
 		switch j.state {
 		case waiting:
 			waits++
-		case moving, asking:
+		case moving, withdrawing:
 			moves++
 			inFlight[j.Project]++
 		case claimed:
@@ -133,51 +134,26 @@ func (h *history) release(j *Job) {
 }
 
 // Random histories make only the transitions that are drawn, all of them, and keep the invariant of each state. No job is lost
-// or counted twice (invariant 1).
+// or counted twice (invariant 1). Upstreams 0 to 3 report, 4 and 5 have health checks.
 func TestRandomHistories(t *testing.T) {
 	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	seen := map[[2]state]bool{}
 	for seed := range uint64(16) {
 		h := &history{
-			fixture: newFixtureOver(t, 4, pool.Settings{Policy: selection.LeastInFlight{}, Detector: detector, Interval: 5 * time.Second, Withdraw: true}, func(c *Config) {
+			fixture: newFixtureOver(t, 6, pool.Settings{Policy: selection.LeastInFlight{}, Detector: detector, Interval: 5 * time.Second, Withdraw: true}, func(c *Config) {
 				c.Queue.Jobs, c.Projects.Limit, c.Projects.PerMinute = 6, []float64{0, 1, 2, 0.5}[seed%4], 60*int(seed%3)
 			}),
 			rng: rand.New(rand.NewPCG(seed, 3)), now: start,
 			held: map[*Job]*pool.Assignment{}, jobs: map[*Job]state{}, seen: seen,
 		}
-		for range 1000 {
-			h.now = h.now.Add(time.Duration(h.rng.IntN(200)) * time.Millisecond)
-			switch k := h.rng.IntN(20); {
-			case k < 4:
-				j := h.Begin(Request{Project: uint64(h.rng.IntN(3)), Priority: selection.Priority(h.rng.IntN(2)), Withdraw: withdrawer{}})
-				h.jobs[j] = j.state
-				h.arrive(j)
-			case k < 11 && len(h.order) > 0:
-				h.end(h.order[h.rng.IntN(len(h.order))])
-			case k < 13:
-				h.Pool().ReportFailed(h.now, address(h.rng.IntN(2)), health.ErrNoResponse)
-			case k == 13:
-				h.Pool().Drain(address(h.rng.IntN(4)), h.rng.IntN(3) == 0)
-			default:
-				i := h.rng.IntN(4)
-				h.Pool().Report(h.now, address(i), pool.Report{At: h.now, Stalled: [2]float64{float64(h.rng.IntN(3)) * 90, 0}, CoresBusy: -1, Completed: -1, Wait: 1})
+		for range 700 {
+			h.now = h.now.Add(time.Duration(h.rng.IntN([]int{20, 200, 2000}[h.rng.IntN(3)])) * time.Millisecond)
+			for range 1 + h.rng.IntN(3) { // between two searches
+				h.happen()
 			}
 			h.serve()
-			for _, j := range h.Reconsider(h.now) {
-				h.observe()
-				h.end(j)
-			}
-			for _, w := range h.Withdrawals(h.now) {
-				h.observe()
-				switch h.rng.IntN(3) { // in the last case the upstream does not respond yet
-				case 0:
-					h.end(w.Job)
-				case 1:
-					h.CancelWithdrawal(h.now, w.Job)
-				}
-			}
-			h.observe()
+			h.move()
 			for j := range h.jobs {
 				if j.state == waiting && h.now.After(j.GiveUpAt()) {
 					require.True(t, h.GiveUp(j))
@@ -185,6 +161,86 @@ func TestRandomHistories(t *testing.T) {
 			}
 			h.observe()
 		}
+		h.close()
 	}
 	assert.Equal(t, drawn, seen)
+}
+
+// happen lets a job arrive or end, or something change at an upstream.
+func (h *history) happen() {
+	p := h.Pool()
+	switch k := h.rng.IntN(20); {
+	case k < 4:
+		j := h.Begin(Request{Project: uint64(h.rng.IntN(3)), Priority: selection.Priority(h.rng.IntN(2)), Withdraw: withdrawer{}})
+		h.jobs[j] = j.state
+		h.arrive(j)
+	case k < 9 && len(h.order) > 0:
+		h.end(h.order[h.rng.IntN(len(h.order))])
+	case k < 11:
+		p.ReportFailed(h.now, address(h.rng.IntN(2)), health.ErrNoResponse)
+	case k == 11:
+		p.Checked(h.now, address(4+h.rng.IntN(2)), []error{health.ErrNoResponse, health.ErrNoResponse, nil}[h.rng.IntN(3)])
+	case k == 12 && h.rng.IntN(8) == 0: // some upstreams leave, restart, or are about to stop
+		var set []pool.Upstream
+		for i := range 6 {
+			if h.rng.IntN(3) > 0 {
+				u := pool.Upstream{Address: address(i), StartedAt: start.Add(time.Duration(h.rng.IntN(2)))}
+				if h.rng.IntN(6) == 0 {
+					u.StopsAt = h.now.Add(pool.StopNotice + time.Minute)
+				}
+				set = append(set, u)
+			}
+		}
+		p.Set(h.now, set)
+	case k == 13:
+		p.Drain(address(h.rng.IntN(6)), h.rng.IntN(3) == 0)
+	default:
+		i := h.rng.IntN(4)
+		h.done[i] += float64(h.rng.IntN(10))
+		p.Report(h.now, address(i), pool.Report{
+			At: h.now, Running: [2]float64{4, 0}, Stalled: [2]float64{float64(h.rng.IntN(3)) * 90, 0}, Cores: 8, CoresBusy: 4, Completed: h.done[i], Failed: -1, Wait: 1,
+		})
+	}
+	h.observe()
+}
+
+// move withdraws the attempts that are to be moved.
+func (h *history) move() {
+	for _, j := range h.Reconsider(h.now) {
+		h.observe()
+		if h.rng.IntN(4) == 0 { // too late
+			h.CancelMove(h.now, j)
+			h.observe()
+		} else {
+			h.end(j)
+		}
+	}
+	for _, w := range h.Withdrawals(h.now) {
+		h.observe()
+		switch h.rng.IntN(3) { // in the last case the upstream does not respond yet
+		case 0:
+			h.end(w.Job)
+		case 1:
+			h.CancelWithdrawal(h.now, w.Job)
+		}
+	}
+	h.observe()
+}
+
+// close ends all jobs. Then nothing is counted anywhere.
+func (h *history) close() {
+	for len(h.order) > 0 {
+		h.end(h.order[0])
+	}
+	for j := range h.jobs {
+		h.GiveUp(j)
+	}
+	p := h.Pool()
+	require.Equal(h.t, []int{0, 0, 0}, []int{p.InFlight(), h.Waiting(), int(h.WaitingBytes())})
+	for _, s := range p.States(h.now) {
+		require.Zero(h.t, s.InFlight, s.Address)
+	}
+	for project := range uint64(3) {
+		require.Zero(h.t, p.Open(project))
+	}
 }

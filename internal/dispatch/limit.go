@@ -11,37 +11,37 @@ import (
 // limit caches, for one event at now, whether project limits apply. A limit given as a share applies only while no
 // upstream has a free core. That check visits every upstream, so it is done at most once per event, and only when needed.
 type limit struct {
-	now         time.Time
-	acts, known bool
+	now          time.Time
+	apply, known bool
 }
 
-// acts reports whether project limits apply.
-func (d *Dispatcher) acts(l *limit) bool {
+// limitsApply reports whether project limits apply.
+func (d *Dispatcher) limitsApply(l *limit) bool {
 	if !l.known {
-		l.acts, l.known = d.projects.Limit >= 1 || d.projects.Limit > 0 && d.pool.Full(l.now), true
+		l.apply, l.known = d.projects.Limit >= 1 || d.projects.Limit > 0 && d.pool.IsFull(l.now), true
 	}
-	return l.acts
+	return l.apply
 }
 
-// atLimit reports whether a project has reached its limit of jobs in flight. Jobs
+// isAtLimit reports whether a project has reached its limit of jobs in flight. Jobs
 // without a project are not limited.
-func (d *Dispatcher) atLimit(l *limit, project uint64) bool {
+func (d *Dispatcher) isAtLimit(l *limit, project uint64) bool {
 	most := d.maxInFlight()
-	return most > 0 && project != 0 && d.pool.Open(project) >= most && d.acts(l)
+	return most > 0 && project != 0 && d.pool.Open(project) >= most && d.limitsApply(l)
 }
 
-// held reports whether j must wait because of its project's limit. A job that has tried
+// isHeld reports whether j must wait because of its project's limit. A job that has tried
 // every upstream is not held: it ends at once.
-func (d *Dispatcher) held(l *limit, j *Job) bool {
-	return d.atLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j), j.heavy)
+func (d *Dispatcher) isHeld(l *limit, j *Job) bool {
+	return d.isAtLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j), j.heavy)
 }
 
-// first reports whether a new job can be served without overtaking a queued job. Queued
+// canGoFirst reports whether a new job can be served without overtaking a queued job. Queued
 // jobs that their project's limit holds do not count.
-func (d *Dispatcher) first(l *limit, j *Job) bool {
+func (d *Dispatcher) canGoFirst(l *limit, j *Job) bool {
 	for p := selection.High; ; p = selection.Low {
 		for e := d.queue.lines[p].order.Front(); e != nil; e = e.Next() {
-			if !d.atLimit(l, firstOf(e).Project) {
+			if !d.isAtLimit(l, firstOf(e).Project) {
 				return false
 			}
 		}
@@ -65,15 +65,15 @@ func (d *Dispatcher) rate(now time.Time, j *Job) error {
 	return nil
 }
 
-// lag returns an error if j could not be served within its queue timeout: its project is at its limit, and the
+// refuseIfTooSlow returns an error if j could not be served within its queue timeout: its project is at its limit, and the
 // project's queued jobs get upstreams too slowly.
-func (d *Dispatcher) lag(l *limit, j *Job) error {
+func (d *Dispatcher) refuseIfTooSlow(l *limit, j *Job) error {
 	of := d.queue.backlogs[j.Project]
-	if of == nil || !d.held(l, j) {
+	if of == nil || !d.isHeld(l, j) {
 		return nil
 	}
 	takes := of.timeFor(l.now, j.Priority)
-	if takes <= max(d.patience(j)-j.wait.total, 0) {
+	if takes <= max(d.queueTimeout(j)-j.wait.total, 0) {
 		return nil
 	}
 	return &LaterError{fmt.Errorf("%w, and its %d waiting jobs need about %v", d.errAtLimit(), d.queue.backlogs.of(j.Project), takes.Round(time.Second)), takes}
@@ -82,7 +82,7 @@ func (d *Dispatcher) lag(l *limit, j *Job) error {
 // Waited returns the error of a job whose queue timeout has passed: ErrAtLimit if its project's
 // limit holds it, otherwise ErrWaited. It must be called before GiveUp.
 func (d *Dispatcher) Waited(now time.Time, j *Job) error {
-	if j.wait.place != nil && d.held(&limit{now: now}, j) {
+	if j.wait.place != nil && d.isHeld(&limit{now: now}, j) {
 		return d.errAtLimit()
 	}
 	return ErrWaited
@@ -91,7 +91,7 @@ func (d *Dispatcher) Waited(now time.Time, j *Job) error {
 // Projects returns the current load of the given projects. names maps a project's hash to its identifier.
 func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectLoad {
 	most, loads := 0, []ProjectLoad{}
-	if d.acts(&limit{now: now}) {
+	if d.limitsApply(&limit{now: now}) {
 		most = d.maxInFlight()
 	}
 	for project, name := range names {
@@ -104,7 +104,7 @@ func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectL
 func (d *Dispatcher) Limited(now time.Time) (jobs int) {
 	l := limit{now: now}
 	for project := range d.queue.backlogs {
-		if d.atLimit(&l, project) {
+		if d.isAtLimit(&l, project) {
 			jobs += d.queue.backlogs.of(project)
 		}
 	}

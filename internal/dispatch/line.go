@@ -62,17 +62,17 @@ func (ls *lines) remove(j *Job) {
 // cursor goes through jobs by number. Its methods must be called in turn: job, and after with its result.
 type cursor struct {
 	line *list.Element // the next line whose first job was not returned yet; nil if there is none
-	rest behind
+	rest followers
 }
 
-// behind is a heap of jobs that follow one that was returned, in its line, by number.
-type behind []*list.Element
+// followers is a heap by number. For each line from which a job was returned, it has the job that is next there.
+type followers []*list.Element
 
-func (b behind) Len() int           { return len(b) }
-func (b behind) Less(i, k int) bool { return jobOf(b[i]).wait.number < jobOf(b[k]).wait.number }
-func (b behind) Swap(i, k int)      { b[i], b[k] = b[k], b[i] }
-func (b *behind) Push(e any)        { *b = append(*b, e.(*list.Element)) }
-func (b *behind) Pop() any {
+func (b followers) Len() int           { return len(b) }
+func (b followers) Less(i, k int) bool { return jobOf(b[i]).wait.number < jobOf(b[k]).wait.number }
+func (b followers) Swap(i, k int)      { b[i], b[k] = b[k], b[i] }
+func (b *followers) Push(e any)        { *b = append(*b, e.(*list.Element)) }
+func (b *followers) Pop() any {
 	last := len(*b) - 1
 	e := (*b)[last]
 	*b = (*b)[:last]
@@ -93,7 +93,7 @@ func (c *cursor) job() *Job {
 	return jobOf(c.rest[0])
 }
 
-// after goes on after the job j, which is removed afterwards if it was served.
+// after moves the cursor past the job j. The caller then removes j if it was served.
 func (c *cursor) after(j *Job, result claimResult) {
 	next := j.wait.place.Next()
 	if len(c.rest) > 0 && c.rest[0] == j.wait.place {

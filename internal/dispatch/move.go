@@ -10,20 +10,22 @@ import (
 // claimed for them. The caller must call it after every event. When the attempt fails with pool.Moved, Arrive returns the
 // claimed upstream.
 //
-// A job is moved at most once. A move counts as an attempt and as a retry. It uses up the
-// single retry of a job that an upstream may have begun.
-func (d *Dispatcher) Reconsider(now time.Time) []*Job {
-	moves := d.pool.Reconsider(now, func(w pool.Waiter) bool {
-		j := ofThis(w)
-		return j.state == claimed && !j.retries.spent && j.retries.attempts+1 < d.retry.Attempts && d.budget.take(now, d.retry.Budget)
+// A job is moved at most once. A move takes from the retry budget. Unless it is cancelled, it also counts as an attempt, and
+// uses up the single retry of a job that an upstream may have begun.
+func (d *Dispatcher) Reconsider(now time.Time) (moved []*Job) {
+	d.pool.Reconsider(now, d.budget.left(now, d.retry.Budget), pool.Moves{
+		May: func(w pool.Waiter) bool {
+			j := dispatched(w)
+			return j.state == claimed && !j.retries.spent && j.retries.attempts+1 < d.retry.Attempts
+		},
+		Moved: func(m pool.Move) {
+			d.budget.take(now, d.retry.Budget)
+			j := dispatched(m.Job)
+			j.to, j.state, j.retries.spent = m.To, moving, true
+			j.retries.attempts++
+			moved = append(moved, j)
+		},
 	})
-	moved := make([]*Job, len(moves))
-	for i, m := range moves {
-		j := ofThis(m.Job)
-		j.to, j.state, j.retries.spent = m.To, moving, true
-		j.retries.attempts++
-		moved[i] = j
-	}
 	return moved
 }
 
@@ -39,34 +41,32 @@ type Withdrawal struct {
 // pool.Moved, Arrive returns the claimed upstream. If the upstream refuses or does not respond, the caller calls
 // CancelWithdrawal.
 //
-// A job is asked for at most once. The upstream confirms that the job has not started, so the move counts neither as an attempt
+// The withdrawal of a job is requested at most once. The upstream confirms that the job has not started, so the move counts neither as an attempt
 // nor as a retry.
-func (d *Dispatcher) Withdrawals(now time.Time) []Withdrawal {
-	moves := d.pool.Withdrawals(now, func(w pool.Waiter) bool {
-		j := ofThis(w)
-		return j.state == claimed && !j.asked && d.retry.Attempts > 1
+func (d *Dispatcher) Withdrawals(now time.Time) (requests []Withdrawal) {
+	d.pool.Withdrawals(now, pool.Moves{
+		May: func(w pool.Waiter) bool {
+			j := dispatched(w)
+			return j.state == claimed && !j.withdrawalSent && d.retry.Attempts > 1
+		},
+		Moved: func(m pool.Move) {
+			j := dispatched(m.Job)
+			j.to, j.state, j.withdrawalSent = m.To, withdrawing, true
+			requests = append(requests, Withdrawal{j, m.From, m.Number})
+		},
 	})
-	if len(moves) == 0 { // as for nearly every event
-		return nil
-	}
-	asked := make([]Withdrawal, len(moves))
-	for i, m := range moves {
-		j := ofThis(m.Job)
-		j.to, j.state, j.asked = m.To, asking, true
-		asked[i] = Withdrawal{j, m.From, m.Number}
-	}
-	return asked
+	return requests
 }
 
 // CancelWithdrawal cancels the move of a job that its upstream did not withdraw.
 func (d *Dispatcher) CancelWithdrawal(now time.Time, j *Job) {
-	if j.state == asking {
+	if j.state == withdrawing {
 		d.CancelMove(now, j)
 	}
 }
 
-// ofThis returns the Job that the pool holds as a Waiter.
-func ofThis(w pool.Waiter) *Job {
+// dispatched returns the Job that the pool holds as a Waiter.
+func dispatched(w pool.Waiter) *Job {
 	j, ok := w.(*Job)
 	if !ok {
 		panic("BUG: dispatch: the pool holds a waiter that is not a *dispatch.Job")
@@ -76,8 +76,13 @@ func ofThis(w pool.Waiter) *Job {
 
 // CancelMove cancels the move of a job whose attempt could not be withdrawn in time.
 func (d *Dispatcher) CancelMove(now time.Time, j *Job) {
-	if j.to != nil {
-		j.to.Cancel(now)
-		j.to, j.state = nil, claimed
+	if j.to == nil {
+		return
 	}
+	if j.state == moving { // it does not count
+		j.retries.spent = false
+		j.retries.attempts--
+	}
+	j.to.Cancel(now)
+	j.to, j.state = nil, claimed
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +10,7 @@ import (
 
 	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // withdrawer makes an attempt that can be withdrawn; the test ends it.
@@ -49,7 +51,7 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	assert.Same(t, g.Job, moved[0])
 	assert.Equal(t, 2, f.Pool().InFlight())
 
-	require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Moved, Progress: Begun}))
+	require.Equal(t, Next{Again: true, Claimed: true}, f.fail(now, g, Failure{Outcome: pool.Moved, Progress: Begun}))
 	next := f.claim(now, g.Job)
 	assert.NotEqual(t, address(1), next.Assignment.Address)
 	assert.Equal(t, time.Second, next.ConnectTimeout)
@@ -67,47 +69,63 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	assert.Zero(t, f.Pool().InFlight())
 }
 
-// An attempt that ends before it is withdrawn keeps its result. If it failed, the job goes to the claimed upstream.
-func TestAMoveThatCameTooLate(t *testing.T) {
-	for name, c := range map[string]struct {
-		end   func(f *fixture, now time.Time, g Grant) Next
-		again bool
-	}{
-		"its response has begun": {func(f *fixture, now time.Time, g Grant) Next {
-			f.CancelMove(now, g.Job)
-			f.CancelMove(now, g.Job)
-			return Next{}
-		}, false},
-		"it was refused for load": {func(f *fixture, now time.Time, g Grant) Next {
-			return f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Responded})
-		}, true},
-		"the submitter is gone": {func(f *fixture, now time.Time, g Grant) Next { return f.fail(now, g, Failure{Outcome: pool.Gone}) }, false},
-		"a response was cut": {func(f *fixture, now time.Time, g Grant) Next {
-			return f.fail(now, g, Failure{Outcome: pool.Truncated, Progress: Responded})
-		}, false},
-		"its body cannot be sent again": {func(f *fixture, now time.Time, g Grant) Next {
-			g.Assignment.Done(now, pool.NoAnswer)
-			return f.Failed(now, g.Job, Failure{Outcome: pool.NoAnswer, Progress: Begun})
-		}, false},
-		"the connection was lost": {func(f *fixture, now time.Time, g Grant) Next {
-			return f.fail(now, g, Failure{Outcome: pool.NoAnswer, Progress: Begun})
-		}, true},
+// A move that is cancelled counts neither as an attempt nor as the retry of a job that an upstream may have begun.
+func TestACancelledMoveDoesNotCount(t *testing.T) {
+	for name, failure := range map[string]Failure{
+		"it was refused for load":   {Outcome: pool.NotStarted, Progress: Responded},
+		"its status is in retry.on": {Outcome: pool.Failed, Progress: Responded},
+		"its connection was lost":   {Outcome: pool.NoAnswer, Progress: Begun},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, 4, nil)
-			g := f.at(start, 1)
-			f.hang(start.Add(time.Second), 1, 4)
-			require.Len(t, f.Reconsider(start), 1)
-			require.Equal(t, c.again, c.end(f, start, g).Again)
-			if c.again {
-				again := f.claim(start, g.Job).Assignment
-				require.Equal(t, 1, f.Pool().InFlight())
-				again.Done(start, pool.Answered)
-			}
-			g.Assignment.Done(start, pool.Answered)
-			assert.Zero(t, f.Pool().InFlight())
-		})
+		f := newFixture(t, 4, func(c *Config) { c.Retry.Attempts = 2 })
+		g := f.at(start, 1)
+		f.hang(start.Add(time.Second), 1, 4)
+		require.Len(t, f.Reconsider(start), 1)
+		f.CancelMove(start, g.Job)
+		assert.True(t, f.fail(start, g, failure).Again, name)
 	}
+}
+
+// No job is moved to an upstream that lets a trial job through: it may hang, too, and a job is moved only once.
+func TestAMovedJobIsNoTrialJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // for the breakers' library
+		f := newFixture(t, 3, nil)
+		var jobs []*Job
+		for _, i := range []int{0, 1, 2, 2, 2} { // the third is the busiest
+			j := f.Begin(Request{Withdraw: withdrawer{}})
+			j.tried = *pool.NewAddressSet([]string{address((i + 1) % 3), address((i + 2) % 3)})
+			f.claim(start, j)
+			j.tried = *pool.NewAddressSet([]string{address(i)})
+			jobs = append(jobs, j)
+		}
+		check := func(now time.Time, i int) { f.Pool().Checked(now, address(i), health.ErrNoResponse) }
+		for i := range 2 {
+			check(start, i)
+			check(start, i)
+		}
+		time.Sleep(time.Minute)
+		now := start.Add(time.Minute)
+		check(now, 0)
+		assert.Equal(t, jobs[:2], f.Reconsider(now))
+		for _, j := range jobs[:2] {
+			assert.Equal(t, address(2), j.to.Address)
+		}
+	})
+}
+
+// A job that cannot leave an upstream, because it has tried the others, does not hold up those behind it.
+func TestAJobThatCannotMoveHoldsUpNobody(t *testing.T) {
+	f := newFixture(t, 4, nil)
+	for _, i := range []int{0, 2, 3} {
+		f.at(start, 1).Job.tried.Add(address(i))
+	}
+	stuck, free := f.at(start, 1).Job, f.at(start, 1).Job
+	for _, i := range []int{0, 2, 3} {
+		stuck.tried.Add(address(i))
+	}
+	f.hang(start.Add(time.Second), 1, 4)
+	moved := f.Reconsider(start.Add(time.Second))
+	assert.Contains(t, moved, free)
+	assert.NotContains(t, moved, stuck)
 }
 
 func TestBoundsOnMoves(t *testing.T) {
@@ -155,4 +173,88 @@ func TestAJobThatMayHaveBegunMovesOnce(t *testing.T) {
 		}
 	}
 	require.Empty(t, f.Reconsider(start))
+}
+
+// asked is a job that upstream 1 is asked to withdraw a second after the start: it drains, and jobs wait there.
+func asked(t *testing.T) (*fixture, Grant) {
+	f := newFixture(t, 4, nil)
+	f.Pool().SetSettings(pool.Settings{Policy: selection.LeastInFlight{}, Interval: 5 * time.Second, Breaker: health.Default(), Withdraw: true})
+	g := f.at(start, 1)
+	f.Pool().Drain(address(1), true)
+	now := start.Add(time.Second)
+	for i := range 4 {
+		f.load(now, i, map[bool]float64{true: 9, false: 0}[i == 1])
+	}
+	require.Equal(t, []Withdrawal{{g.Job, address(1), g.Assignment.Number()}}, f.Withdrawals(now))
+	require.Equal(t, 2, f.Pool().InFlight(), "it counts at both")
+	return f, g
+}
+
+// A job that its upstream has withdrawn goes to the claimed upstream. Any other end of the attempt cancels the move, and
+// counts as it would have.
+func TestAJobThatIsToBeWithdrawn(t *testing.T) {
+	now := start.Add(time.Second)
+	for name, c := range map[string]struct {
+		failure *Failure // nil: the upstream refuses
+		claimed bool     // the next attempt is at the claimed upstream
+		retries retries  // then
+	}{
+		"withdrawn":                {&Failure{Outcome: pool.Moved, Repeatable: true}, true, retries{}},
+		"the upstream refuses":     {nil, false, retries{}},
+		"the connection was lost":  {&Failure{Outcome: pool.NoAnswer, Progress: Begun, Repeatable: true}, false, retries{attempts: 1, spent: true}},
+		"it was refused for load":  {&Failure{Outcome: pool.NotStarted, Progress: Responded, Repeatable: true}, false, retries{attempts: 1}},
+		"the submitter is gone":    {&Failure{Outcome: pool.Gone}, false, retries{attempts: 1}},
+		"a response was cut short": {&Failure{Outcome: pool.Truncated, Progress: Responded, Repeatable: true}, false, retries{attempts: 1}},
+	} {
+		f, g := asked(t)
+		to := g.Job.to
+		if c.failure == nil {
+			f.CancelWithdrawal(now, g.Job)
+			g.Assignment.Done(now, pool.Answered)
+		} else if next := f.fail(now, g, *c.failure); next.Again {
+			a := f.claim(now, g.Job).Assignment
+			assert.Equal(t, c.claimed, a == to, name)
+			a.Done(now, pool.Answered)
+		}
+		got := g.Job.retries
+		got.connect = 0
+		assert.Equal(t, c.retries, got, name)
+		assert.Zero(t, f.Pool().InFlight(), name)
+	}
+}
+
+// An upstream may withdraw a job after the sidecar has stopped waiting for it: the job goes elsewhere, within the retry budget.
+// No upstream is asked again for the same job.
+func TestAWithdrawalThatCameLate(t *testing.T) {
+	f, g := asked(t)
+	now := start.Add(time.Second)
+	f.CancelWithdrawal(now, g.Job)
+	assert.Empty(t, f.Withdrawals(now))
+	require.True(t, f.fail(now, g, Failure{Outcome: pool.Moved, Repeatable: true}).Again)
+	next := f.claim(now, g.Job)
+	assert.NotEqual(t, address(1), next.Assignment.Address)
+	assert.Equal(t, 1, g.Job.retries.attempts)
+	next.Assignment.Done(now, pool.Answered)
+	assert.Zero(t, f.Pool().InFlight())
+}
+
+// A job that its upstream did not withdraw is still moved when the upstream hangs.
+func TestAJobThatWasNotWithdrawnCanMove(t *testing.T) {
+	f, g := asked(t)
+	now := start.Add(time.Second)
+	f.CancelWithdrawal(now, g.Job)
+	f.hang(now, 1, 4)
+	assert.Equal(t, []*Job{g.Job}, f.Reconsider(now.Add(time.Second)))
+}
+
+// The time that a moved job has waited at its first upstream does not count as queue time, if the new one refuses the connection.
+func TestAMovedJobWhoseNewUpstreamRefuses(t *testing.T) {
+	f := newFixture(t, 4, nil)
+	g := f.at(start, 1)
+	now := start.Add(time.Hour)
+	f.hang(now, 1, 4)
+	require.Len(t, f.Reconsider(now), 1)
+	require.True(t, f.fail(now, g, Failure{Outcome: pool.Moved, Progress: Begun}).Again)
+	next := f.claim(now, g.Job)
+	assert.True(t, f.fail(now.Add(time.Millisecond), next, Failure{Outcome: pool.Refused, Progress: Unsent}).Again)
 }

@@ -116,6 +116,8 @@ const (
 	passedOver
 	// atLimit: the job's project is at its limit. Its other jobs are passed over, too.
 	atLimit
+	// enough: the job and those behind it are served later.
+	enough
 )
 
 // maxIneligible is the number of consecutive noneEligible results after which serve
@@ -132,6 +134,9 @@ func (q *queue) serve(claim func(*Job) claimResult) {
 				break
 			}
 			result := claim(j)
+			if result == enough {
+				return
+			}
 			if next.after(j, result); result == served {
 				q.remove(j)
 				ineligible = 0

@@ -54,7 +54,7 @@ func (s RetrySettings) Check(f *settings.Faults) {
 func (s RetrySettings) Begin(r Request) *Job {
 	j := &Job{Request: r, retries: retries{connect: s.ConnectTimeout, on: s.On}}
 	if r.Among != nil {
-		j.among = pool.NewPlaces(r.Among)
+		j.among = pool.NewAddressSet(r.Among)
 	}
 	j.FirstByte = r.Queue + cmp.Or(r.Evaluate, s.FirstByte)
 	if r.Queue+r.Evaluate+r.Stream > 0 {
@@ -63,8 +63,8 @@ func (s RetrySettings) Begin(r Request) *Job {
 	return j
 }
 
-// Unwanted reports whether j is retried after a response with that status (retry.on).
-func (j *Job) Unwanted(status int) bool { return slices.Contains(j.retries.on, status) }
+// RetriesStatus reports whether j is retried after a response with that status (retry.on).
+func (j *Job) RetriesStatus(status int) bool { return slices.Contains(j.retries.on, status) }
 
 // Failure describes an attempt without a response that can be passed on.
 type Failure struct {
@@ -82,9 +82,10 @@ type Failure struct {
 	// Stale is set when a pooled connection ended before any byte of the response. The
 	// upstream may have closed it as idle, just as the job was sent.
 	Stale bool
-	// Closed is set when a pooled connection ended so soon that the upstream must have closed it before the
-	// job arrived. The retry then costs no retry budget, and the upstream is not blamed.
-	Closed bool
+	// Blameless is set when the failure is no evidence against the upstream: a pooled connection ended so soon that the
+	// upstream must have closed it before the job arrived, or the connection failed for a fault of this machine or its resolver. The
+	// retry then costs no retry budget.
+	Blameless bool
 }
 
 // Progress is the last step that an attempt reached before it failed.
@@ -102,10 +103,11 @@ const (
 
 // Next is the decision after a failed attempt.
 type Next struct {
-	// Again: retry, by calling Arrive after Pause. If Pause is 0, Arrive must be called
-	// even if the job has ended, because an upstream may be claimed for it.
+	// Again: retry, by calling Arrive after Pause.
 	Again bool
-	Pause time.Duration
+	// Claimed is set when an upstream is claimed for the retry. Arrive must then be called even if the job has ended.
+	Claimed bool
+	Pause   time.Duration
 	// OverBudget: no retry, only because the retry budget is used up.
 	OverBudget bool
 }

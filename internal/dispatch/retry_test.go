@@ -2,17 +2,14 @@ package dispatch
 
 import (
 	"cmp"
-	"math"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -65,20 +62,16 @@ func TestRetryRules(t *testing.T) {
 // A prefetch neither waits nor is retried, and does not count in the retry budget.
 func TestAPrefetchHasOneAttempt(t *testing.T) {
 	f := newFixture(t, 2, nil)
-	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.Refused, Stale: true, Closed: true}} {
+	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted, Progress: Responded}, {Outcome: pool.Refused, Stale: true, Blameless: true}} {
 		assert.Equal(t, Next{}, f.fail(start, f.claim(start, f.Begin(Request{Prefetch: true})), failure))
 	}
 	f.load(start, 0, 1000)
 	f.load(start, 1, 1000)
-	prefetch := func() error {
-		g, granted := f.Arrive(start, f.Begin(Request{Prefetch: true, Priority: selection.High}))
-		require.True(t, granted, "it does not wait")
-		return g.Err
-	}
-	require.ErrorIs(t, prefetch(), pool.ErrBusy, "none is eligible")
+	prefetch := Request{Prefetch: true, Priority: selection.High}
+	require.ErrorIs(t, f.denied(start, prefetch), pool.ErrBusy, "none is eligible")
 	f.wait(start, Request{Priority: selection.High})
 	f.Pool().Set(start, []pool.Upstream{{Address: address(2)}})
-	require.ErrorIs(t, prefetch(), pool.ErrBusy, "a job waits")
+	require.ErrorIs(t, f.denied(start, prefetch), pool.ErrBusy, "a job waits")
 	assert.Equal(t, 1, f.Waiting())
 }
 
@@ -174,7 +167,7 @@ func TestPausesBeforeAllAreTriedAgain(t *testing.T) {
 	j := f.Begin(Request{Queue: time.Hour})
 	for i, most := range []time.Duration{25, 50, 100, 200, 400, 800, 800, 800} {
 		requireFullJitter(t, most*time.Millisecond, func() time.Duration {
-			j.tried, j.wait.total, j.retries.rounds = *pool.NewPlaces([]string{address(0)}), 0, i
+			j.tried, j.wait.total, j.retries.rounds = *pool.NewAddressSet([]string{address(0)}), 0, i
 			next := f.refused(start, j, Failure{ConnectTimedOut: true})
 			require.Equal(t, []any{true, i + 1, next.Pause}, []any{next.Again, j.retries.rounds, j.wait.total})
 			return next.Pause
@@ -208,7 +201,7 @@ func TestAfterAStaleConnection(t *testing.T) {
 	j = f.Begin(Request{})
 	require.True(t, f.fail(start, f.claim(start, j), Failure{Outcome: pool.NoAnswer, Progress: Begun}).OverBudget)
 	j = f.Begin(Request{})
-	require.Equal(t, Next{Again: true}, f.fail(start, f.claim(start, j), Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true, Closed: true}), "it costs no budget")
+	require.Equal(t, Next{Again: true}, f.fail(start, f.claim(start, j), Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true, Blameless: true}), "it costs no budget")
 
 	f = newFixture(t, 2, nil)
 	j = f.Begin(Request{})
@@ -232,39 +225,6 @@ func TestOneAttemptMeansNoRetries(t *testing.T) {
 	}
 }
 
-// Most upstreams refuse connections or time out: a job reaches the one that is up, whatever the maximum of attempts and the
-// retry budget. Later jobs do not try the others.
-func TestOneUpstreamThatIsUpServesAllJobs(t *testing.T) {
-	for _, c := range []struct {
-		upstreams int
-		takeNone  bool
-	}{{2, false}, {4, false}, {14, false}, {2, true}, {4, true}, {6, true}} {
-		synctest.Test(t, func(t *testing.T) { // the breakers have a clock
-			f := newFixture(t, c.upstreams, func(c *Config) { c.Retry.Budget = 0.01 })
-			late := 0
-			for range 200 {
-				time.Sleep(10 * time.Millisecond)
-				came, j := time.Now(), f.Begin(Request{})
-				g := f.claim(time.Now(), j)
-				for g.Assignment.Address != address(0) {
-					if c.takeNone {
-						late++
-						time.Sleep(g.ConnectTimeout)
-					}
-					failure := Failure{Outcome: pool.Refused, ConnectTimedOut: c.takeNone}
-					require.Equal(t, Next{Again: true}, f.fail(time.Now(), g, failure))
-					g = f.claim(time.Now(), j)
-				}
-				require.Less(t, time.Since(came), 10*time.Second)
-				require.False(t, g.Assignment.Panic)
-				g.Assignment.Answered(time.Now(), true, nil)
-				g.Assignment.Done(time.Now(), pool.Answered)
-			}
-			assert.LessOrEqual(t, late, 3*(c.upstreams-1), "once for each, and when its breaker lets a job try it")
-		})
-	}
-}
-
 // A lone upstream that is down for less than the queue timeout of the jobs loses none of them.
 func TestJobsWaitForALoneUpstream(t *testing.T) {
 	f := newFixture(t, 1, nil)
@@ -284,47 +244,19 @@ func TestJobsWaitForALoneUpstream(t *testing.T) {
 	}
 }
 
-// A lone upstream whose accept queue is full for some seconds loses no job either.
-func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
-	for own, want := range map[time.Duration]int{0: 10, 3 * time.Second: 3} {
-		synctest.Test(t, func(t *testing.T) { // the breaker has a clock
-			f := newFixture(t, 1, nil)
-			j, dials := f.Begin(Request{Queue: own, Arrived: time.Now()}), 0
-			for again := true; again; dials++ {
-				g := f.claim(time.Now(), j)
-				time.Sleep(g.ConnectTimeout)
-				next := f.fail(time.Now(), g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
-				again = next.Again
-				time.Sleep(next.Pause)
-			}
-			assert.Contains(t, []int{want - 2, want - 1, want}, dials, "of a second each, with pauses between them")
-		})
-	}
-}
-
+// Settings that a file cannot have. internal/config tests the others.
 func TestInvalidSettings(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"dispatch: Pool and Rand are required":                                                         func(c *Config) { c.Pool = nil },
-		"dispatch: retry.attempts: 0 must be at least 1":                                               func(c *Config) { c.Retry.Attempts = 0 },
-		"dispatch: retry.connect_timeout: 0s must be positive":                                         func(c *Config) { c.Retry.ConnectTimeout = 0 },
-		"dispatch: retry.first_byte: -1ns must be positive":                                            func(c *Config) { c.Retry.FirstByte = -1 },
-		"dispatch: retry.budget: NaN is not a share above 0 and up to 1; attempts: 1 means no retries": func(c *Config) { c.Retry.Budget = math.NaN() },
-		"dispatch: retry.budget: 2 is not a share above 0 and up to 1; attempts: 1 means no retries":   func(c *Config) { c.Retry.Budget = 2 },
-		"dispatch: queue.jobs: 0 must be at least 1":                                                   func(c *Config) { c.Queue.Jobs = 0 },
-		"dispatch: queue.wait: 0s must be positive":                                                    func(c *Config) { c.Queue.Wait = 0 },
-		"dispatch: projects.limit: -1 is not between 0 and 100000":                                     func(c *Config) { c.Projects.Limit = -1 },
-		"dispatch: projects.limit: 2.5 is neither a whole number nor a share below 1":                  func(c *Config) { c.Projects.Limit = 2.5 },
-		"dispatch: queue.bytes: 0 must be at least 1":                                                  func(c *Config) { c.Queue.Bytes = 0 },
+		"dispatch: Pool and Rand are required":                     func(c *Config) { c.Pool = nil },
+		"dispatch: retry.connect_timeout: 0s must be positive":     func(c *Config) { c.Retry.ConnectTimeout = 0 },
+		"dispatch: queue.bytes: 0 must be at least 1":              func(c *Config) { c.Queue.Bytes = 0 },
+		"dispatch: projects.limit: -1 is not between 0 and 100000": func(c *Config) { c.Projects.Limit = -1 },
 	} {
 		cfg := Config{Pool: newFixture(t, 1, nil).Pool(), Rand: rand.New(rand.NewPCG(1, 1)), Retry: DefaultRetry(), Queue: DefaultQueue()}
 		change(&cfg)
 		_, err := New(cfg)
 		assert.EqualError(t, err, want)
 	}
-	var f settings.Faults
-	DefaultRetry().Check(&f)
-	DefaultQueue().Check(&f)
-	assert.NoError(t, f.Err())
 }
 
 // The retry budget agrees with a list of all jobs and retries.

@@ -1,4 +1,4 @@
-//go:build cluster || mesh
+//go:build cluster || mesh || soak
 
 package e2e
 
@@ -46,7 +46,7 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 	job := l.passed[session][0]
 	say(a.ending() == "none" || a.ending() == "wrong", "not an answer")
 	say(a.status != job.Status, "the sidecar and the submitter disagree on the status")
-	say(!job.Unframed && (a.ending() == "cut") != (job.Answer == "partial"), "the sidecar and the submitter disagree on the end")
+	say(!job.Unframed && (a.ending() == "cut") != (job.Response == "partial"), "the sidecar and the submitter disagree on the end")
 
 	begun, moved, retryable := 0, 0, true // the number of upstreams that may have started it
 	var tried []string
@@ -56,7 +56,7 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 		tried = append(tried, attempt.Upstream)
 		switch attempt.Outcome {
 		case "refused", "not_started":
-		case "no_answer", "timed_out":
+		case "no_response", "timed_out":
 			if begun++; begun > 1 && i+1 < len(job.Attempts) {
 				say(true, "it toured the upstreams")
 			}
@@ -105,7 +105,7 @@ func TestClusterAudit(t *testing.T) {
 		"plain":            {right, [][2]string{{"a", "answered"}}, "complete", []string{"ok"}, ""},
 		"no line":          {right, nil, "complete", nil, "not one line"},
 		"wrong":            {answer{status: 200}, [][2]string{{"a", "answered"}}, "complete", []string{"ok"}, "not an answer"},
-		"retried":          {right, [][2]string{{"a", "refused"}, {"b", "no_answer"}, {"c", "answered"}}, "complete", []string{"ok"}, ""},
+		"retried":          {right, [][2]string{{"a", "refused"}, {"b", "no_response"}, {"c", "answered"}}, "complete", []string{"ok"}, ""},
 		"worked on twice":  {right, [][2]string{{"a", "timed_out"}, {"b", "answered"}}, "complete", []string{"ok", "ok"}, ""},
 		"moved":            {right, [][2]string{{"a", "moved"}, {"b", "answered"}}, "complete", []string{"ok", "ok"}, ""},
 		"moved twice":      {right, [][2]string{{"a", "moved"}, {"b", "moved"}, {"c", "answered"}}, "complete", []string{"ok"}, "moved twice"},
@@ -116,15 +116,15 @@ func TestClusterAudit(t *testing.T) {
 		"cut":              {answer{status: 200, cut: assert.AnError}, [][2]string{{"a", "truncated"}}, "partial", []string{"cancelled"}, ""},
 		"cut unseen":       {right, [][2]string{{"a", "truncated"}}, "partial", []string{"ok"}, "disagree on the end"},
 		"after a cut":      {right, [][2]string{{"a", "truncated"}, {"b", "answered"}}, "complete", []string{"ok"}, "went on after"},
-		"given up early":   {answer{status: 502}, [][2]string{{"a", "no_answer"}}, "absent", nil, "could be retried"},
-		"given up rightly": {answer{status: 502}, [][2]string{{"a", "no_answer"}, {"b", "no_answer"}}, "absent", nil, ""},
-		"toured":           {right, [][2]string{{"a", "no_answer"}, {"b", "no_answer"}, {"c", "answered"}}, "complete", []string{"ok"}, "toured"},
+		"given up early":   {answer{status: 502}, [][2]string{{"a", "no_response"}}, "absent", nil, "could be retried"},
+		"given up rightly": {answer{status: 502}, [][2]string{{"a", "no_response"}, {"b", "no_response"}}, "absent", nil, ""},
+		"toured":           {right, [][2]string{{"a", "no_response"}, {"b", "no_response"}, {"c", "answered"}}, "complete", []string{"ok"}, "toured"},
 		"back again":       {right, [][2]string{{"a", "refused"}, {"a", "answered"}}, "complete", []string{"ok"}, "again"},
 	} {
 		l := newLedger()
 		l.enter("s", c.answer)
 		if c.attempts != nil {
-			j := passedJob{Session: "s", Status: c.answer.status, Answer: c.answered}
+			j := passedJob{Session: "s", Status: c.answer.status, Response: c.answered}
 			for _, a := range c.attempts {
 				j.Attempts = append(j.Attempts, struct{ Upstream, Outcome string }{a[0], a[1]})
 			}

@@ -25,33 +25,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	reference "example.org/pilotfish/internal/ruleserver"
-	"example.org/pilotfish/internal/ruleserver/example"
 )
-
-// Programs that are commonly used to post jobs do so through a real sidecar, with real rule
-// processing servers. Each is a script in clients/ that fails if a result differs from that
-// without pilotfish, or from the documented one.
-//
-// PYTHON is the Python interpreter that has the libraries, NODE the node program.
-func TestClients(t *testing.T) {
-	for _, c := range []struct{ name, program, script string }{
-		{"curl", "bash", "with_curl.sh"},
-		{"requests", os.Getenv("PYTHON"), "with_requests.py"},
-		{"aiohttp", os.Getenv("PYTHON"), "with_aiohttp.py"},
-		{"httpx", os.Getenv("PYTHON"), "with_httpx.py"},
-		{"fetch", os.Getenv("NODE"), "with_fetch.mjs"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			cmd := exec.Command(c.program, filepath.Join("clients", c.script))
-			cmd.Env = append(os.Environ(), append(surroundings(t), "PYTHONDONTWRITEBYTECODE=1")...)
-			out, err := cmd.CombinedOutput()
-			t.Logf("\n%s", out)
-			require.NoError(t, err)
-		})
-	}
-}
 
 func TestClientsTutorialOfPlainServers(t *testing.T) {
 	outputs := tutorial(t, "plain-servers")
@@ -63,12 +37,22 @@ func TestClientsTutorialOfPlainServers(t *testing.T) {
 	assert.NotEqual(t, outputs[3], outputs[5], "the dead server responds no more")
 }
 
+// The tutorial is run with llama.cpp, and with a stand-in for vLLM, which has the same API and metrics.
 func TestClientsTutorialOfVLLM(t *testing.T) {
-	fake, err := filepath.Abs("clients")
-	require.NoError(t, err)
-	at := regexp.MustCompile(`(?i)pilotfish-upstream: (\S+)`).FindAllStringSubmatch(tutorial(t, "vllm", fake)[3], -1)
-	require.Len(t, at, 2)
-	assert.Equal(t, at[0], at[1], "both chats have the same system prompt")
+	for server, programs := range map[string]string{"llama.cpp": "clients/llama", "vLLM": "clients"} {
+		t.Run(server, func(t *testing.T) {
+			folder, err := filepath.Abs(programs)
+			require.NoError(t, err)
+			printed := tutorial(t, "vllm", folder, filepath.Dir(os.Getenv("PYTHON")))[3]
+			at := regexp.MustCompile(`(?i)pilotfish-upstream: (\S+)`).FindAllStringSubmatch(printed, -1)
+			require.Len(t, at, 2)
+			assert.Equal(t, at[0], at[1], "both chats have the same system prompt")
+			cached := regexp.MustCompile(`"cached_tokens": *(\d+)`).FindAllStringSubmatch(printed, -1)
+			require.Len(t, cached, 2, printed)
+			assert.Equal(t, "0", cached[0][1])
+			assert.Greater(t, len(cached[1][1]), 3, "thousands of tokens were in the server's cache: %s", printed)
+		})
+	}
 }
 
 // snippet is a program of docs/submitters.md.
@@ -109,12 +93,14 @@ func TestClientsSnippets(t *testing.T) {
 			ok   bool
 		}{
 			{what: "answered", sent: 1, ok: true},
-			{what: "429 Retry-After", sent: 2, ok: true},
-			{what: "503 Retry-After", sent: 2, ok: true},
-			{what: "503 Job-Started", sent: 2, ok: true},
+			{what: "429 Retry-After=1", sent: 2, ok: true},
+			{what: "503 Retry-After=1", sent: 2, ok: true},
+			{what: "503 Job-Started=no", sent: 2, ok: true},
+			{what: "503 Job-Started=withdrawn", sent: 2, ok: true},
+			{what: "503 Job-Started=yes", sent: 1},
 			{what: "503", sent: 1},
 			{what: "502", sent: 1},
-			{what: "500 Retry-After", sent: 1},
+			{what: "500 Retry-After=1", sent: 1},
 			{what: "cut", sent: 1},
 		} {
 			t.Run(p.language+" "+job.what, func(t *testing.T) {
@@ -261,58 +247,11 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	case first && err == nil:
-		if header != "" {
-			w.Header().Set(header, map[string]string{"Retry-After": "1", "Job-Started": "no"}[header])
+		if name, value, ok := strings.Cut(header, "="); ok {
+			w.Header().Set(name, value)
 		}
 		w.WriteHeader(code)
 	default:
 		_, _ = io.WriteString(w, "the result\n")
 	}
-}
-
-// surroundings starts everything that a script needs, and returns the addresses as environment
-// variables.
-func surroundings(t *testing.T) []string {
-	t.Helper()
-	var s *sidecar
-	ps := &probes{sidecar: func() *sidecar { return s }, byID: map[string]*probe{}}
-	args := []string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
-	var last string
-	for range 4 {
-		server, err := reference.New(reference.Config{Settings: reference.Defaults(), Feeds: example.Feeds()})
-		require.NoError(t, err)
-		t.Cleanup(server.Close)
-		web := httptest.NewServer(ps.handler(server.Handler()))
-		t.Cleanup(web.Close)
-		last = web.Listener.Addr().String()
-		args = append(args, "--upstream", last)
-	}
-	s = start(t, args...)
-	control := httptest.NewServer(ps.control())
-	t.Cleanup(control.Close)
-
-	job, err := filepath.Abs("../ruleserver/example/job.json")
-	require.NoError(t, err)
-	return []string{"SIDECAR=http://" + s.jobs, "CONTROL=" + control.URL, "JOB=" + job, "TABLE=" + table(t, last, job)}
-}
-
-// table writes the response to a job without a sidecar to a file.
-func table(t *testing.T, upstream, job string) string {
-	t.Helper()
-	body, err := os.Open(job)
-	require.NoError(t, err)
-	defer body.Close()
-	r, err := http.NewRequest(http.MethodPost, "http://"+upstream+"/v1/jobs", body)
-	require.NoError(t, err)
-	r.Header.Set("Accept", "text/csv")
-	r.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	require.Equal(t, 4, strings.Count(string(text), "\n"), "%s", text)
-	file := filepath.Join(t.TempDir(), "table.csv")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
-	return file
 }

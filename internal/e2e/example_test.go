@@ -18,7 +18,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,61 +30,51 @@ import (
 func TestClientsExampleUpstream(t *testing.T) {
 	agent := newStubAgent(t)
 	ups := []*exampleUpstream{startExample(t, agent.address), startExample(t, agent.address)}
-	list := filepath.Join(t.TempDir(), "upstreams.txt")
+	s, list := serveExamples(t, "", ups[0].address, ups[1].address)
 	discover := func(draining *exampleUpstream) {
-		var text []byte
-		for _, u := range ups {
-			text = fmt.Appendf(text, "%s draining=%t\n", u.address, u == draining)
-		}
-		require.NoError(t, os.WriteFile(list, text, 0o600))
+		list(fmt.Sprintf("%s draining=%t", ups[0].address, ups[0] == draining), fmt.Sprintf("%s draining=%t", ups[1].address, ups[1] == draining))
 	}
-	discover(nil)
-	config := filepath.Join(t.TempDir(), "pilotfish.yaml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
-		"discovery: {file: %s}\nreports: {interval: 1s}\nstream: {explain_headers: true}\n", list), 0o600))
-	s := &exampleSidecar{start(t, "--config", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")}
 
-	s.until(t, "both report their load and their cores", func(by map[string]pool.State) bool {
+	s.until("both report their load and their cores", func(by map[string]pool.State) bool {
 		return len(by) == 2 && by[ups[0].address].ReportFresh && by[ups[1].address].ReportFresh && by[ups[0].address].Cores > 0
 	})
-	first := s.post(t, `{"project_id": 1}`)
+	first := s.example(`{"project_id": 1}`)
 	assert.Equal(t, "none", first.Get("Pilotfish-Cache"))
 	assert.Contains(t, first.Get("X-Load"), "cached=0")
 	holder, other := ups[0], ups[1]
 	if first.Get("Pilotfish-Upstream") == other.address {
 		holder, other = other, holder
 	}
-	s.until(t, "the listing is read", func(by map[string]pool.State) bool { return by[holder.address].Cached == 1 })
-	again := s.post(t, `{"project_id": 1}`)
+	s.until("the listing is read", func(by map[string]pool.State) bool { return by[holder.address].Cached == 1 })
+	again := s.example(`{"project_id": 1}`)
 	assert.Equal(t, []string{holder.address, "cached"}, []string{again.Get("Pilotfish-Upstream"), again.Get("Pilotfish-Cache")})
 	assert.Contains(t, again.Get("X-Load"), "cached=1")
 
 	probe := func(u *exampleUpstream) string {
-		res, err := http.Get("http://" + u.address + "/v1/load?project=1")
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		return res.Header.Get("X-Load")
+		return call(t, http.MethodGet, "http://"+u.address+"/v1/load?project=1", "").header.Get("X-Load")
 	}
-	assert.Equal(t, []string{"running=0, stalled=0, busy=0, cached=1", "running=0, stalled=0, busy=0, cached=0"}, []string{probe(holder), probe(other)})
+	require.EventuallyWithT(t, func(t *assert.CollectT) { // the job counts as running until just after its response
+		assert.Equal(t, []string{"running=0, stalled=0, busy=0, cached=1", "running=0, stalled=0, busy=0, cached=0"}, []string{probe(holder), probe(other)})
+	}, patience, tick)
 
 	// A notice: new jobs are sent elsewhere.
 	discover(holder)
-	s.until(t, "the notice is read", func(by map[string]pool.State) bool { return by[holder.address].Why == "draining" })
-	moved := s.post(t, `{"project_id": 1}`)
+	s.until("the notice is read", func(by map[string]pool.State) bool { return by[holder.address].Why == "draining" })
+	moved := s.example(`{"project_id": 1}`)
 	assert.Equal(t, []string{other.address, "none"}, []string{moved.Get("Pilotfish-Upstream"), moved.Get("Pilotfish-Cache")})
 	assert.Contains(t, moved.Get("X-Load"), "cached=0")
 	discover(nil)
-	s.until(t, "the notice is over", func(by map[string]pool.State) bool { return by[holder.address].Eligible })
+	s.until("the notice is over", func(by map[string]pool.State) bool { return by[holder.address].Eligible })
 
 	// Pilotfish learns of this shutdown only when the server refuses a job.
 	holder.keepBusy(t, 1)
-	s.until(t, "the running job is read", func(by map[string]pool.State) bool { return by[holder.address].Running == 1 })
-	project := s.preferred(t, holder.address)
+	s.until("the running job is read", func(by map[string]pool.State) bool { return by[holder.address].Running == 1 })
+	project := s.preferred(holder.address)
 	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGTERM))
 	agent.until(t, holder.address+" draining=true")
 	var took http.Header
 	require.Eventually(t, func() bool { // the signal arrives just after Consul's update
-		took = s.post(t, fmt.Sprintf(`{"project_id": %d}`, project))
+		took = s.example(fmt.Sprintf(`{"project_id": %d}`, project))
 		return took.Get("Pilotfish-Attempts") == "2"
 	}, patience, tick, "it refuses no job")
 	assert.Equal(t, other.address, took.Get("Pilotfish-Upstream"))
@@ -93,7 +82,7 @@ func TestClientsExampleUpstream(t *testing.T) {
 	require.NoError(t, other.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, other.cmd.Wait(), "it ends well when no job runs")
 	agent.until(t, "deregister ruleserver-"+portOf(t, other.address))
-	s.stop()
+	s.Stop()
 }
 
 // TestClientsExampleUpstreamOrders: of two waiting jobs, the one with the shorter expected
@@ -111,13 +100,7 @@ func TestClientsExampleUpstreamOrders(t *testing.T) {
 	for i, expected := range []string{"1", "3", "0.5"} {
 		seconds := []int{10, 1, 1}[i] // the others must have arrived before the first has ended
 		wg.Go(func() {
-			r, err := http.NewRequest(http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(fmt.Sprintf(`{"project_id": 1, "seconds": %d}`, seconds)))
-			assert.NoError(t, err)
-			r.Header.Set("Job-Expected", expected)
-			response, err := http.DefaultClient.Do(r)
-			if assert.NoError(t, err) {
-				_ = response.Body.Close()
-			}
+			call(t, http.MethodPost, "http://"+u.address+"/v1/jobs", fmt.Sprintf(`{"project_id": 1, "seconds": %d}`, seconds), "Job-Expected", expected)
 			mu.Lock()
 			defer mu.Unlock()
 			ended = append(ended, expected)
@@ -126,6 +109,38 @@ func TestClientsExampleUpstreamOrders(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Equal(t, []string{"1", "0.5", "3"}, ended)
+}
+
+// TestClientsExampleUpstreamWithdraws: a job that waits at a busy server is withdrawn when an idle one joins, and runs there.
+func TestClientsExampleUpstreamWithdraws(t *testing.T) {
+	agent := newStubAgent(t)
+	busy, idle := startExample(t, agent.address), startExample(t, agent.address)
+	s, discover := serveExamples(t, "job: {withdraw_path: '/v1/jobs/{id}'}\nretry: {first_byte: 1m}\n", busy.address)
+	s.until("the rate of the server is learned", func(by map[string]pool.State) bool {
+		s.example(`{"project_id": 1, "seconds": 0.3}`)
+		return by[busy.address].Rate > 0
+	})
+	for i := range runtime.NumCPU() {
+		busy.keepBusy(t, i+1)
+	}
+	s.until("the running jobs are read", func(by map[string]pool.State) bool { return by[busy.address].Running == float64(runtime.NumCPU()) })
+	served := make(chan http.Header, 1)
+	go func() {
+		defer close(served)
+		served <- s.example(`{"project_id": 1}`)
+	}()
+	busy.until(t, "ruleserver_stalled_joblets 1")
+	discover(busy.address, idle.address)
+	header := <-served
+	assert.Equal(t, []string{idle.address, "2"}, []string{header.Get("Pilotfish-Upstream"), header.Get("Pilotfish-Attempts")})
+	s.eventually(1, "pilotfish_withdrawals_total", "outcome", "accepted")
+	busy.until(t, "ruleserver_stalled_joblets 0")
+	busy.until(t, fmt.Sprintf("ruleserver_jobs_running %d", runtime.NumCPU()))
+	idle.until(t, "ruleserver_jobs_completed_total 1")
+
+	for id, status := range map[string]int{"unknown": http.StatusNotFound, "busy-1": http.StatusConflict} {
+		assert.Equal(t, status, call(t, http.MethodDelete, "http://"+busy.address+"/v1/jobs/"+id, "").status, id)
+	}
 }
 
 // exampleUpstream is a process of docs/examples/upstream.py, which consul.sh runs.
@@ -157,6 +172,7 @@ func (u *exampleUpstream) keepBusy(t *testing.T, running int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(`{"project_id": 1, "seconds": 600}`))
 	require.NoError(t, err)
+	r.Header.Set("Job-Id", fmt.Sprint("busy-", running))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if response, err := http.DefaultClient.Do(r); err == nil { // it is aborted at the end of the test
@@ -171,71 +187,49 @@ func (u *exampleUpstream) keepBusy(t *testing.T, running int) {
 func (u *exampleUpstream) until(t *testing.T, line string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		response, err := http.Get("http://" + u.address + "/metrics")
+		response, err := http.Get("http://" + u.address + "/metrics") // refused while it starts
 		if err != nil {
 			return false
 		}
 		defer response.Body.Close()
 		text, _ := io.ReadAll(response.Body)
 		return strings.Contains("\n"+string(text), "\n"+line+"\n")
-	}, patience, 10*time.Millisecond, line)
+	}, patience, 2*tick, line)
 }
 
-// exampleSidecar is a sidecar with the requests of an operator and of a submitter.
-type exampleSidecar struct{ *sidecar }
-
-func (s *exampleSidecar) get(t *testing.T, path string, into any) {
+// serveExamples starts a sidecar whose file of upstreams has these lines. discover replaces the lines.
+func serveExamples(t *testing.T, more string, upstreams ...string) (s *sidecar, discover func(upstreams ...string)) {
 	t.Helper()
-	response, err := http.Get("http://" + s.admin + path)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	require.NoError(t, json.NewDecoder(response.Body).Decode(into))
-}
-
-// until waits until the upstreams are in a state.
-func (s *exampleSidecar) until(t *testing.T, what string, so func(map[string]pool.State) bool) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		var all struct {
-			Upstreams []struct {
-				pool.State
-				Breaker any `json:"breaker"`
-			}
-		}
-		s.get(t, "/api/upstreams", &all)
-		by := map[string]pool.State{}
-		for _, u := range all.Upstreams {
-			by[u.Address] = u.State
-		}
-		return so(by)
-	}, patience, 10*tick, what)
+	list := filepath.Join(t.TempDir(), "upstreams.txt")
+	discover = func(upstreams ...string) {
+		require.NoError(t, os.WriteFile(list, []byte(strings.Join(upstreams, "\n")+"\n"), 0o600))
+	}
+	discover(upstreams...)
+	text := fmt.Sprintf("discovery: {file: %s}\nreports: {interval: 1s}\nstream: {explain_headers: true}\n%s", list, more)
+	return start(t, options(t, text)...), discover
 }
 
 // preferred returns a project that is cached nowhere and whose job would be sent to this
 // upstream.
-func (s *exampleSidecar) preferred(t *testing.T, address string) int {
-	t.Helper()
+func (s *sidecar) preferred(address string) int {
+	s.t.Helper()
 	for project := 1000; project < 1100; project++ {
 		var pick struct{ Upstream string }
-		if s.get(t, fmt.Sprintf("/api/pick?project=%d", project), &pick); pick.Upstream == address {
+		if s.get(fmt.Sprintf("/api/pick?project=%d", project), &pick); pick.Upstream == address {
 			return project
 		}
 	}
-	require.FailNow(t, "no project prefers this upstream")
+	require.FailNow(s.t, "no project prefers this upstream")
 	return 0
 }
 
-func (s *exampleSidecar) post(t *testing.T, job string) http.Header {
-	t.Helper()
-	response, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(job))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode, "%s", text)
-	assert.Equal(t, "a result made of the project's data\n", string(text))
-	return response.Header
+// example posts a job for the example's servers, and returns the header of the response.
+func (s *sidecar) example(job string) http.Header {
+	s.t.Helper()
+	r := s.post(job)
+	assert.Equal(s.t, http.StatusOK, r.status, r.text)
+	assert.Equal(s.t, "a result made of the project's data\n", r.text)
+	return r.header
 }
 
 // stubAgent records the requests to a Consul agent.

@@ -1,20 +1,24 @@
-//go:build cluster || mesh
+//go:build cluster || mesh || soak
 
 package e2e
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
-	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/program"
 )
 
 // cluster is several servers and one sidecar, each a separate process.
@@ -25,9 +29,9 @@ type cluster struct {
 	flags []string // of every server
 
 	binary  string // the servers' program
-	servers map[string]*daemon
-	config  string  // the sidecar's configuration file
-	beside  *daemon // the sidecar's process
+	servers map[string]*program.Daemon
+	config  string          // the sidecar's configuration file
+	beside  *program.Daemon // the sidecar's process
 	sidecar *sidecar
 }
 
@@ -35,14 +39,14 @@ func newCluster(t *testing.T, feeds string, flags ...string) *cluster {
 	t.Helper()
 	binary, err := ruleserver()
 	require.NoError(t, err)
-	return &cluster{t: t, dir: t.TempDir(), feeds: feeds, flags: flags, binary: binary, servers: map[string]*daemon{}}
+	return &cluster{t: t, dir: t.TempDir(), feeds: feeds, flags: flags, binary: binary, servers: map[string]*program.Daemon{}}
 }
 
 // serve starts a server at an address, also again after its end. It waits until the server
 // accepts connections, because a sidecar can send jobs to every listed upstream at once.
 func (c *cluster) serve(address string) {
 	c.t.Helper()
-	c.servers[address] = spawn(c.t, c.serverLog(address), c.binary,
+	c.servers[address] = program.Spawn(c.t, c.serverLog(address), c.binary,
 		append([]string{"--listen=" + address, "--feeds=" + c.feeds}, c.flags...)...)
 	require.Eventually(c.t, func() bool { return accepts(address) }, patience, tick, "%s does not start", address)
 }
@@ -50,16 +54,29 @@ func (c *cluster) serve(address string) {
 // kill kills a server without notice.
 func (c *cluster) kill(address string) kill {
 	begun := time.Now()
-	c.servers[address].kill()
+	c.servers[address].Kill()
 	return kill{address, begun, time.Now()}
 }
 
-func accepts(address string) bool {
-	c, err := net.Dial("tcp", address)
-	if err == nil {
-		_ = c.Close()
+// ill gives a server a fault, or stops it.
+func (c *cluster) ill(address, fault string) {
+	c.t.Helper()
+	if fault == "" {
+		c.servers[address].Signal(syscall.SIGSTOP)
+		return
 	}
-	return err == nil
+	r := call(c.t, http.MethodPut, "http://"+address+"/v1/fault", fault)
+	require.Equal(c.t, http.StatusOK, r.status, r.text)
+}
+
+// well ends the fault of a server.
+func (c *cluster) well(address, fault string) {
+	c.t.Helper()
+	if fault == "" {
+		c.servers[address].Signal(syscall.SIGCONT)
+		return
+	}
+	c.ill(address, "none")
 }
 
 func (c *cluster) serverLog(address string) string {
@@ -75,17 +92,12 @@ func (c *cluster) sideline(config string) {
 		"listen: %s\nadmin: %s\nreports: {interval: 1s}\nstream: {explain_headers: true}\n%s", free[0], free[1], config)), 0o600))
 	c.restart()
 	c.sidecar = &sidecar{t: c.t, jobs: free[0], admin: free[1]}
-	c.t.Cleanup(func() {
-		if c.t.Failed() {
-			c.t.Log(tail(c.beside.log))
-		}
-	})
 }
 
 // restart starts the sidecar's process, which must not run.
 func (c *cluster) restart() {
 	c.t.Helper()
-	c.beside = spawn(c.t, filepath.Join(filepath.Dir(c.config), "sidecar.log"), program, "serve", "--config", c.config)
+	c.beside = program.Spawn(c.t, filepath.Join(filepath.Dir(c.config), "sidecar.log"), pilotfish, "serve", "--config", c.config)
 }
 
 // eligible waits until n of the sidecar's upstreams are eligible, out of of.
@@ -136,7 +148,7 @@ func (c *cluster) written(l *ledger) (ended []string) {
 	c.t.Helper()
 	ended = l.sessions()
 	require.Eventually(c.t, func() bool {
-		text, err := os.ReadFile(c.beside.log)
+		text, err := os.ReadFile(c.beside.Log)
 		return err == nil && !slices.ContainsFunc(ended, func(session string) bool {
 			return !bytes.Contains(text, []byte(`"session":"`+session+`"`))
 		})
@@ -147,8 +159,61 @@ func (c *cluster) written(l *ledger) (ended []string) {
 // read adds the logs to the ledger. The processes must have ended.
 func (c *cluster) read(l *ledger) {
 	c.t.Helper()
-	l.readSidecar(jobLines[passedJob](c.t, c.beside.log))
+	l.readSidecar(jobLines[passedJob](c.t, c.beside.Log))
 	for address := range c.servers {
 		l.readServer(address, jobLines[workedJob](c.t, c.serverLog(address)))
 	}
+}
+
+const (
+	// smallProjects are numbered from 1; their responses fit into one TCP segment.
+	smallProjects, smallItems = 400, 20
+	// bigProject and the next ones have more data than socket buffers hold, so their responses
+	// do not end before they are read.
+	bigProject = 1000
+	bigItems   = 32 << 10
+)
+
+// newFeeds creates a directory with the data of all small projects and some big ones.
+func newFeeds(t *testing.T, big int) string {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(project int) {
+		file := filepath.Join(dir, fmt.Sprintf("%d.csv", project))
+		require.NoError(t, os.WriteFile(file, []byte(feed(project, "")), 0o600))
+	}
+	for p := 1; p <= smallProjects; p++ {
+		write(p)
+	}
+	for p := bigProject; p < bigProject+big; p++ {
+		write(p)
+	}
+	return dir
+}
+
+// feed returns a project's data. Jobs give every item a title.
+func feed(project int, title string) string {
+	items, filling := smallItems, ""
+	if project >= bigProject {
+		items, filling = bigItems, strings.Repeat("x", 1<<10)
+	}
+	var text strings.Builder
+	text.WriteString("id,project,title,filling\n")
+	for i := range items {
+		fmt.Fprintf(&text, "%d,%d,%s,%s\n", i, project, title, filling)
+	}
+	return text.String()
+}
+
+// job returns the text of a job. Its result depends on its session, so no server has the result
+// cached, and a response to another job is detected.
+func job(session string, project int, priority, more string) string {
+	return fmt.Sprintf(`{"session_id": %q, "project_id": %d, "priority": %q%s, "operators": [
+		{"name": "Entitle", "actions": [{"field": "title", "action": "set", "value": %q}]}]}`,
+		session, project, priority, more, session)
+}
+
+// rightAnswer returns the hash of the only correct response to a job.
+func rightAnswer(session string, project int) [sha256.Size]byte {
+	return sha256.Sum256([]byte(feed(project, session)))
 }

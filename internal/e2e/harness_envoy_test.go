@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
+
+	"example.org/pilotfish/test/program"
 )
 
 // shippedEnvoy is the configuration in the repository.
@@ -25,7 +27,8 @@ const shippedEnvoy = "../../deploy/envoy/envoy.yaml"
 type proxyMode string
 
 const (
-	bufferedMode proxyMode = "BUFFERED"
+	bufferedMode proxyMode = "BUFFERED" // as shipped
+	partialMode  proxyMode = "BUFFERED_PARTIAL"
 	duplexMode   proxyMode = "FULL_DUPLEX_STREAMED"
 )
 
@@ -37,7 +40,7 @@ type mesh struct {
 	routes    string // Envoy's configuration file
 	jobs      string // Envoy's address for jobs
 	admin     string // Envoy's admin address
-	envoy     *daemon
+	envoy     *program.Daemon
 }
 
 // newMesh starts four servers, the sidecar and Envoy. change modifies Envoy's configuration.
@@ -90,8 +93,8 @@ func (m *mesh) shipped(mode proxyMode) string {
 	} else {
 		replace(asks, "{socket_address: {address: 127.0.0.1, port_value: "+portOf(m.t, m.asks)+"}}")
 	}
+	replace("request_body_mode: BUFFERED", "request_body_mode: "+string(mode))
 	if mode == duplexMode {
-		replace("request_body_mode: BUFFERED", "request_body_mode: "+string(mode))
 		replace("response_body_mode: NONE", "response_body_mode: "+string(mode))
 	}
 	return config
@@ -102,23 +105,18 @@ func asShipped(config string) string { return config }
 // proxy starts Envoy and waits until it accepts jobs.
 func (m *mesh) proxy() {
 	m.t.Helper()
-	m.envoy = spawn(m.t, filepath.Join(m.dir, "envoy.log"), envoyProgram(m.t), "--config-path", m.routes,
+	m.envoy = program.Spawn(m.t, filepath.Join(m.dir, "envoy.Log"), envoyProgram(m.t), "--config-path", m.routes,
 		"--concurrency", "2", "--disable-hot-restart", "--log-level", "warning")
-	m.t.Cleanup(func() {
-		if m.t.Failed() {
-			m.t.Log(tail(m.envoy.log))
-		}
-	})
 	require.Eventually(m.t, func() bool { return accepts(m.jobs) }, 2*patience, 10*tick, "Envoy does not take jobs")
 }
 
 // end ends all processes, and expects exit code 0.
 func (m *mesh) end() {
 	m.t.Helper()
-	m.envoy.drain()
-	m.beside.drain()
+	m.envoy.Drain()
+	m.beside.Drain()
 	for _, server := range m.servers {
-		server.drain()
+		server.Drain()
 	}
 }
 
@@ -142,7 +140,7 @@ func envoyProgram(t *testing.T) string {
 }
 
 // TestMeshShippedConfiguration: Envoy accepts the shipped configurations, also in the other
-// body mode.
+// body modes.
 func TestMeshShippedConfiguration(t *testing.T) {
 	shipped, err := os.ReadFile(shippedEnvoy)
 	require.NoError(t, err)
@@ -153,7 +151,7 @@ func TestMeshShippedConfiguration(t *testing.T) {
 	}
 	require.NoError(t, yaml.Unmarshal(manifest, &pod))
 	for name, text := range map[string]string{"shipped": string(shipped), "in Kubernetes": pod.Data["envoy.yaml"]} {
-		for _, mode := range []proxyMode{bufferedMode, duplexMode} {
+		for _, mode := range []proxyMode{bufferedMode, partialMode, duplexMode} {
 			require.Contains(t, text, "request_body_mode: BUFFERED", name)
 			file := filepath.Join(t.TempDir(), "envoy.yaml")
 			config := strings.ReplaceAll(text, "request_body_mode: BUFFERED", "request_body_mode: "+string(mode))

@@ -1,4 +1,4 @@
-//go:build cluster || mesh
+//go:build cluster || mesh || soak
 
 package e2e
 
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -35,7 +34,7 @@ type answer struct {
 type passedJob struct {
 	Session  string
 	Status   int
-	Answer   string
+	Response string
 	Unframed bool // the sidecar could not detect a truncated response
 	Error    string
 	Attempts []struct{ Upstream, Outcome string }
@@ -137,20 +136,6 @@ func (l *ledger) cutBesides(k kill) (sessions []string) {
 	return sessions
 }
 
-// attempts counts attempts by outcome, at one upstream. "" means any.
-func (l *ledger) attempts(upstream, outcome string) (n int) {
-	for _, jobs := range l.passed {
-		for _, j := range jobs {
-			for _, a := range j.Attempts {
-				if (upstream == "" || a.Upstream == upstream) && (outcome == "" || a.Outcome == outcome) {
-					n++
-				}
-			}
-		}
-	}
-	return n
-}
-
 // repeated returns the number of jobs that were executed to the end more than once.
 func (l *ledger) repeated() (n int) {
 	for _, jobs := range l.worked {
@@ -170,41 +155,19 @@ func finished(jobs []workedJob) (n int) {
 	return n
 }
 
-// String formats the ledger for people.
+// String formats the ledger for people: the jobs by their responses, and the attempts by upstream and outcome.
 func (l *ledger) String() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "%d jobs:", len(l.answers))
-	for _, e := range []string{"right", "cut", "refused", "wrong", "none"} {
-		fmt.Fprintf(&s, " %d %s,", l.count(e), e)
+	endings, attempts := map[string]int{}, map[string]int{}
+	for _, a := range l.answers {
+		endings[a.ending()]++
 	}
-	fmt.Fprintf(&s, " %d answered twice\n%d attempts:", len(l.twice), l.attempts("", ""))
-	outcomes := []string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "moved", "truncated", "gone"}
-	for _, o := range outcomes {
-		fmt.Fprintf(&s, " %d %s,", l.attempts("", o), o)
-	}
-	fmt.Fprintf(&s, " %d jobs worked on twice\n", l.repeated())
-	for _, u := range l.upstreams() {
-		fmt.Fprintf(&s, "%s:", u)
-		for _, o := range outcomes {
-			if n := l.attempts(u, o); n > 0 {
-				fmt.Fprintf(&s, " %d %s", n, o)
-			}
-		}
-		s.WriteByte('\n')
-	}
-	return s.String()
-}
-
-func (l *ledger) upstreams() (all []string) {
 	for _, jobs := range l.passed {
 		for _, j := range jobs {
 			for _, a := range j.Attempts {
-				if !slices.Contains(all, a.Upstream) {
-					all = append(all, a.Upstream)
-				}
+				attempts[a.Upstream+" "+a.Outcome]++
 			}
 		}
 	}
-	slices.Sort(all)
-	return all
+	return fmt.Sprintf("%d jobs: %v, %d answered twice, %d worked on twice\nattempts: %v\n",
+		len(l.answers), endings, len(l.twice), l.repeated(), attempts)
 }

@@ -1,4 +1,4 @@
-//go:build cluster || mesh
+//go:build cluster || mesh || soak
 
 package e2e
 
@@ -19,11 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// steadyProjects is the number of projects that steady submitters use.
+const steadyProjects = 40
+
 // submitters post jobs to a sidecar and enter every response in a ledger.
 type submitters struct {
 	url    string
 	ledger *ledger
-	steady bool // small jobs always use the same projects
+	steady bool // small jobs always use the projects 1 to steadyProjects
 
 	clients []*http.Transport
 	number  atomic.Int64 // of posted jobs
@@ -81,7 +84,7 @@ func (s *submitters) small() {
 	// 40 projects at a time, and a new one after every 20 jobs.
 	project := int(n/20+n*7%40)%smallProjects + 1
 	if s.steady {
-		project = int(n*7%40) + 1
+		project = int(n*7%steadyProjects) + 1
 	}
 	session, response, a := s.post(s.clients[n%int64(len(s.clients))], n, project, more)
 	s.finish(session, response, project, a)

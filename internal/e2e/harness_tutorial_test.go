@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,11 +26,13 @@ var (
 
 // tutorial runs the commands of docs/tutorials/NAME.md in order, with programs from the folders of path, and returns the
 // output of each block. Each line of a block's expected output must occur, with any numbers. The loopback address differs
-// from the text's, so that its ports are free.
+// from the text's, so that its ports are free, and from other tests', whose killed servers may still reset connections.
 func tutorial(t *testing.T, name string, path ...string) (outputs []string) {
 	t.Helper()
 	const here = "127.0.0.1"
-	address := fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()%200, 1+os.Getpid()/200%250)
+	last := fnv.New32a()
+	_, _ = last.Write([]byte(t.Name())) // never fails
+	address := fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%200, 1+os.Getpid()/200%250, 1+last.Sum32()%250)
 	dir := t.TempDir()
 	for _, folder := range []string{"docs/examples", "docs/tutorials", "deploy/recipes"} {
 		files, err := filepath.Glob("../../" + folder + "/*")
@@ -55,7 +58,7 @@ func tutorial(t *testing.T, name string, path ...string) (outputs []string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+strings.Join(append(path, filepath.Dir(program), os.Getenv("PATH")), ":"))
+	cmd.Env = append(os.Environ(), "PATH="+strings.Join(append(path, filepath.Dir(pilotfish), os.Getenv("PATH")), ":"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // together with the servers that it starts
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))

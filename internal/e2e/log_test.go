@@ -1,16 +1,16 @@
 package e2e
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/program"
 )
 
 // logsTo starts a sidecar with one upstream, and with a file as standard error.
@@ -19,11 +19,7 @@ func logsTo(t *testing.T, stderr *os.File) *sidecar {
 	jobs, admin := hold(t), hold(t)
 	cmd := activated([]*os.File{jobs, admin}, "jobs:admin", "--upstream", echoing(t, "a"))
 	cmd.Stderr = stderr
-	s := &sidecar{t: t, cmd: cmd, ended: make(chan struct{}), jobs: addressOf(t, jobs), admin: addressOf(t, admin)}
-	require.NoError(t, cmd.Start())
-	go s.follow(strings.NewReader("")) // its log is written elsewhere
-	t.Cleanup(s.kill)
-	return s
+	return &sidecar{Sidecar: program.Start(t, cmd, nil), t: t, jobs: addressOf(t, jobs), admin: addressOf(t, admin)}
 }
 
 // addressOf returns the address of a socket.
@@ -45,13 +41,7 @@ func (s *sidecar) submit(jobs int) {
 	for range conns {
 		all.Go(func() {
 			for range jobs / conns {
-				res, err := client.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
-				if !assert.NoError(s.t, err) {
-					return
-				}
-				_, _ = io.Copy(io.Discard, res.Body)
-				_ = res.Body.Close()
-				assert.Equal(s.t, http.StatusOK, res.StatusCode)
+				assert.Equal(s.t, http.StatusOK, callBy(s.t, client, http.MethodPost, "http://"+s.jobs+"/v1/jobs", `{"project_id": 1}`).status)
 			}
 		})
 	}
@@ -64,33 +54,30 @@ const manyLines = 4000
 // Lines that cannot be written are dropped. Jobs are served, and SIGTERM ends the process.
 func TestUnwritableLog(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *os.File{
-		"a pipe that nobody reads": func(t *testing.T) *os.File {
+	pipe := func(close bool) func() (*os.File, error) {
+		return func() (*os.File, error) {
 			r, w, err := os.Pipe()
-			require.NoError(t, err)
+			if close {
+				_ = r.Close()
+			}
 			t.Cleanup(func() { _ = r.Close() })
-			return w
-		},
-		"a closed pipe": func(t *testing.T) *os.File {
-			r, w, err := os.Pipe()
-			require.NoError(t, err)
-			require.NoError(t, r.Close())
-			return w
-		},
-		"a full disk": func(t *testing.T) *os.File {
-			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-			require.NoError(t, err)
-			return full
-		},
+			return w, err
+		}
+	}
+	for name, open := range map[string]func() (*os.File, error){
+		"a pipe that nobody reads": pipe(false),
+		"a closed pipe":            pipe(true),
+		"a full disk":              func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_WRONLY, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stderr := open(t)
+			stderr, err := open()
+			require.NoError(t, err)
 			s := logsTo(t, stderr)
 			require.NoError(t, stderr.Close())
 			s.submit(manyLines)
 			assert.Positive(t, s.metric("pilotfish_log_lines_lost_total"))
-			s.stop()
+			s.Stop()
 		})
 	}
 }

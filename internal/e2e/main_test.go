@@ -3,38 +3,34 @@
 //
 //	none     one sidecar: signals, restarts, systemd, its metrics;      go test ./internal/e2e
 //	         a trace through three sidecars
-//	clients  responses and retries of curl, Python and node             make test-clients
-//	cluster  no job is lost while servers are killed, drained, paused   make test-cluster
-//	         or faulty, with real Consul agents and Toxiproxy;
-//	         a ledger of all jobs
+//	clients  the examples of docs/ in Python, Java, Node, Go and curl   make test-clients
+//	cluster  no job is lost while servers are killed, drained or        make test-cluster
+//	         paused, with real Consul agents; a ledger of all jobs;
+//	         the alerts of incidents
 //	mesh     the same through a real Envoy that consults pilotfish      make test-mesh
-//	soak     two minutes of load and failures leak no resources         make soak
+//	soak     a minute of load and failures leaks no resources           make soak
 //
 // Files that hold no test but helpers are named harness_*.
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/program"
 )
 
-// program is the pilotfish to test.
-var program string
+// pilotfish is the program, which TestMain builds.
+var pilotfish string
 
 // tick is how often a condition is looked at. patience is how long something may take that should happen
 // at once: tests measure no times, it only ends those that hang.
 const (
 	tick     = 5 * time.Millisecond
-	patience = time.Minute
-	idle     = time.Minute // how long a submitter keeps a connection: pilotfish would close one that was just taken for a job
+	patience = 3 * time.Minute // longer than the grace time of a shutdown
+	idle     = time.Minute     // how long a submitter keeps a connection: pilotfish would close one that was just taken for a job
 )
 
 // advances waits until a count has reached a number. The total time is not limited, but the
@@ -47,26 +43,4 @@ func advances(t *testing.T, count func() int64, until int64, stuck string) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "pilotfish")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "pilotfish")
-	build := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector()), "-o", program, "example.org/pilotfish/cmd/pilotfish")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building pilotfish: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
-
-// raceDetector reports whether the tests run with the race detector; then the programs do, too.
-func raceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
+func TestMain(m *testing.M) { program.Main(m, &pilotfish) }

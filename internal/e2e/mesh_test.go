@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +21,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/program"
 )
 
 // TestMeshLosesNoJob: 50 jobs a second are sent through Envoy while servers are killed, drained
@@ -46,17 +48,16 @@ func TestMeshLosesNoJob(t *testing.T) {
 
 			half = s.begin(t, bigProject+1)
 			drained := half.upstream
-			m.servers[drained].signal(syscall.SIGTERM)
+			m.servers[drained].Signal(syscall.SIGTERM)
 			s.more(t, 100)
 			assert.Equal(t, "right", half.rest().ending())
-			require.NoError(t, m.servers[drained].cmd.Wait(), tail(m.serverLog(drained)))
+			require.NoError(t, m.servers[drained].Wait(), program.Tail(m.serverLog(drained)))
 			s.more(t, 100)
 			m.serve(drained)
 
 			left := s.begin(t, bigProject+2)
 			left.leave()
 			assert.Equal(t, "cut", left.rest().ending())
-			m.large(s)
 			m.eligible(4, 4)
 			back := time.Now()
 			for _, a := range m.upstreams {
@@ -121,13 +122,13 @@ func frugal(mode proxyMode) func(string) string {
 
 // TestMeshWithoutPilotfish: pilotfish is away for a while, by SIGTERM or by
 // SIGKILL. If Envoy's filter fails open, the fall-back policy chooses in the meantime,
-// and no job fails. Where it fails closed, Envoy answers 500 at once. It always
+// and no job fails. Where it fails closed, Envoy responds with 500 at once. It always
 // fails closed for a body that it shows in pieces, which it does not keep.
 func TestMeshWithoutPilotfish(t *testing.T) {
-	drain, kill := (*daemon).drain, (*daemon).kill
+	drain, kill := (*program.Daemon).Drain, (*program.Daemon).Kill
 	for name, c := range map[string]struct {
 		mode  proxyMode
-		end   func(*daemon)
+		end   func(*program.Daemon)
 		allow bool
 	}{
 		"drained, open":      {bufferedMode, drain, true},
@@ -156,7 +157,7 @@ func TestMeshWithoutPilotfish(t *testing.T) {
 			m.end()
 			m.read(l)
 			fmt.Printf("== ledger, %s:\n%v", name, l)
-			open := c.allow && c.mode == bufferedMode
+			open := c.allow && c.mode != duplexMode
 			for session, a := range l.answers {
 				lines, during := len(l.passed[session]), !slices.Contains(before, session) && a.sent.Before(back)
 				assert.LessOrEqual(t, lines, 1, session)
@@ -168,50 +169,45 @@ func TestMeshWithoutPilotfish(t *testing.T) {
 	}
 }
 
-// large posts jobs of 8 MB whose members are at their ends, by length and in chunks.
-func (m *mesh) large(s *submitters) {
-	m.t.Helper()
-	const size = 8 << 20
-	for _, chunked := range []bool{false, true} {
-		n := s.number.Add(1)
-		session, project := fmt.Sprintf("job-%d", n), 7
-		head, rest, _ := strings.Cut(job(session, project, "high", ""), "{")
-		body := head + `{"filling": "` + strings.Repeat("x", size) + `", ` + rest
-		r, err := http.NewRequest(http.MethodPost, s.url, strings.NewReader(body))
-		require.NoError(m.t, err)
-		if chunked {
-			r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(body))
-		}
-		r.Header.Set("Accept", "text/csv")
-		a := answer{sent: time.Now()}
-		response, err := s.clients[0].RoundTrip(r)
-		require.NoError(m.t, err)
-		a.status, a.upstream = response.StatusCode, response.Header.Get("Pilotfish-Upstream")
-		a = s.finish(session, response, project, a)
-		require.Equal(m.t, "right", a.ending(), "%d", a.status)
+// meshOver is newMesh with four upstreams that h serves. asks is the sidecar's address for Envoy.
+func meshOver(t *testing.T, h http.HandlerFunc, mode proxyMode, asks string, change func(string) string) *mesh {
+	t.Helper()
+	var upstreams []string
+	for range 4 {
+		upstreams = append(upstreams, handling(t, h))
 	}
+	return newMeshOver(&cluster{t: t, dir: t.TempDir()}, upstreams, mode, asks, change)
+}
+
+// post posts a body through Envoy.
+func (m *mesh) post(body string) reply {
+	m.t.Helper()
+	return call(m.t, http.MethodPost, "http://"+m.jobs+"/", body)
+}
+
+// logged ends the sidecar and returns its log.
+func (m *mesh) logged() string {
+	m.t.Helper()
+	m.beside.Drain()
+	text, err := os.ReadFile(m.beside.Log)
+	require.NoError(m.t, err)
+	return string(text)
 }
 
 // TestMeshBodiesAreUnchanged: the upstream receives the body byte for byte as it was sent; one
 // of the modes uses a Unix socket.
 func TestMeshBodiesAreUnchanged(t *testing.T) {
-	var upstreams []string
-	for range 4 {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			hash := sha256.New()
-			n, err := io.Copy(hash, r.Body)
-			fmt.Fprintf(w, "%d %x %v", n, hash.Sum(nil), err)
-		}))
-		t.Cleanup(server.Close)
-		upstreams = append(upstreams, server.Listener.Addr().String())
-	}
-	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
+	for _, mode := range []proxyMode{bufferedMode, partialMode, duplexMode} {
 		t.Run(string(mode), func(t *testing.T) {
 			asks := freeAddresses(t, 1)[0]
 			if mode == duplexMode {
 				asks = "unix:" + filepath.Join(t.TempDir(), "mesh.sock")
 			}
-			m := newMeshOver(&cluster{t: t, dir: t.TempDir()}, upstreams, mode, asks, asShipped)
+			m := meshOver(t, func(w http.ResponseWriter, r *http.Request) {
+				hash := sha256.New()
+				n, err := io.Copy(hash, r.Body)
+				fmt.Fprintf(w, "%d %x %v", n, hash.Sum(nil), err)
+			}, mode, asks, asShipped)
 			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 8 << 20} {
 				body := make([]byte, size)
 				_, _ = rand.Read(body)
@@ -228,77 +224,91 @@ func TestMeshBodiesAreUnchanged(t *testing.T) {
 					assert.Equal(t, fmt.Sprintf("%d %x <nil>", size, sha256.Sum256(body)), string(text))
 				}
 			}
-			m.beside.drain()
 		})
 	}
+}
+
+// TestMeshReadsTheFirstBytes: with BUFFERED_PARTIAL, pilotfish receives no more of a long body than Envoy's buffer limit, and
+// the upstream all of it.
+func TestMeshReadsTheFirstBytes(t *testing.T) {
+	m := meshOver(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%d %v", n, err)
+	}, partialMode, freeAddresses(t, 1)[0], firstBytes)
+	const jobs = 10
+	body := `{"project_id":"first","filling":"` + strings.Repeat("x", 200_000) + `"}`
+	for range jobs {
+		require.Equal(t, fmt.Sprintf("%d <nil>", len(body)), m.post(body).text)
+	}
+	var sent int
+	_, err := fmt.Sscanf(m.statistics("^cluster.pilotfish.upstream_cx_tx_bytes_total$"), "cluster.pilotfish.upstream_cx_tx_bytes_total: %d", &sent)
+	require.NoError(t, err)
+	assert.Less(t, sent/jobs, 64<<10, "bytes to pilotfish for each job")
+	assert.Equal(t, jobs, strings.Count(m.logged(), `"project":"first"`))
+}
+
+// firstBytes makes Envoy keep only the first bytes of a body for pilotfish, as docs/mesh.md describes.
+func firstBytes(config string) string {
+	config = strings.Replace(config, "per_connection_buffer_limit_bytes: 67108864", "per_connection_buffer_limit_bytes: 16384", 1)
+	before, rest, _ := strings.Cut(config, "          # Envoy retries only requests that it has buffered.\n")
+	_, after, _ := strings.Cut(rest, "max_request_bytes: 67108864\n")
+	return before + after
+}
+
+// TestMeshEnvoysOwnResponses: a response that Envoy sends because no upstream does is no upstream's.
+func TestMeshEnvoysOwnResponses(t *testing.T) {
+	var upstreams []string
+	var servers []*httptest.Server
+	for range 4 {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		upstreams, servers = append(upstreams, server.Listener.Addr().String()), append(servers, server)
+	}
+	m := newMeshOver(&cluster{t: t, dir: t.TempDir()}, upstreams, bufferedMode, freeAddresses(t, 1)[0], asShipped)
+	require.Equal(t, http.StatusOK, m.post(`{"project_id":7}`).status)
+	for _, server := range servers {
+		server.Close()
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, m.post(`{"project_id":7}`).status)
+	log := m.logged()
+	assert.Contains(t, log, `"status":503`)
+	assert.Contains(t, log, "Envoy responded itself: status 503")
 }
 
 // TestMeshReadsLoadReports: pilotfish requests load reports through Envoy, and reads them in
 // the header and the trailer of responses, from servers without metrics.
 func TestMeshReadsLoadReports(t *testing.T) {
-	const asks, report = "Endpoint-Load-Metrics-Format", "Endpoint-Load-Metrics"
+	const asks, report, load = "Endpoint-Load-Metrics-Format", "Endpoint-Load-Metrics", "TEXT named_metrics.running=7, named_metrics.stalled=2"
 	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
-		for name, trailer := range map[string]bool{"header": false, "trailer": true} {
+		for name, prefix := range map[string]string{"header": "", "trailer": http.TrailerPrefix} {
 			t.Run(string(mode)+", "+name, func(t *testing.T) {
-				var upstreams []string
-				for range 4 {
-					server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						switch {
-						case r.Header.Get(asks) != "text":
-							http.NotFound(w, r)
-							return
-						case trailer:
-							w.Header().Set("Trailer", report)
-						default:
-							w.Header().Set(report, "TEXT named_metrics.running=7, named_metrics.stalled=2")
-						}
-						_, _ = io.WriteString(w, "done")
-						if trailer {
-							w.Header().Set(report, "TEXT named_metrics.running=7, named_metrics.stalled=2")
-						}
-					}))
-					t.Cleanup(server.Close)
-					upstreams = append(upstreams, server.Listener.Addr().String())
-				}
-				m := newMeshOver(&cluster{t: t, dir: t.TempDir()}, upstreams, mode, freeAddresses(t, 1)[0], withTrailers)
-				m.beside.drain()
+				m := meshOver(t, func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get(asks) != "text" {
+						http.NotFound(w, r)
+						return
+					}
+					w.Header().Set(prefix+report, load)
+					_, _ = io.WriteString(w, "done")
+					_ = http.NewResponseController(w).Flush() // a trailer needs chunks
+				}, mode, freeAddresses(t, 1)[0], withTrailers)
+				m.beside.Drain()
 				text, err := os.ReadFile(m.config)
 				require.NoError(t, err)
 				text = bytes.Replace(text, []byte("interval: 1s}"), []byte("interval: 1s, orca: true}"), 1)
 				require.NoError(t, os.WriteFile(m.config, text, 0o600))
 				m.restart()
 				m.eligible(4, 4)
-				require.Eventually(t, func() bool { return m.hears(7, 2) }, patience, 10*tick, "the load is not known")
-				m.beside.drain()
+				m.sidecar.until("the load is known", func(by map[string]pool.State) bool {
+					m.post(`{"project_id":7}`)
+					for _, u := range by {
+						if u.Running == 7 && u.Stalled == 2 {
+							return true
+						}
+					}
+					return false
+				})
 			})
 		}
 	}
-}
-
-// hears sends a job, and reports whether the sidecar has an upstream with this load.
-func (m *mesh) hears(running, stalled float64) bool {
-	res, err := http.Post("http://"+m.jobs+"/", "application/json", strings.NewReader(`{"project_id":7}`))
-	if err != nil {
-		return false
-	}
-	_, _ = io.Copy(io.Discard, res.Body)
-	_ = res.Body.Close()
-	if res, err = http.Get("http://" + m.sidecar.admin + "/api/upstreams"); err != nil {
-		return false
-	}
-	defer res.Body.Close()
-	var all struct {
-		Upstreams []struct{ Running, Stalled float64 }
-	}
-	if json.NewDecoder(res.Body).Decode(&all) != nil {
-		return false
-	}
-	for _, u := range all.Upstreams {
-		if u.Running == running && u.Stalled == stalled {
-			return true
-		}
-	}
-	return false
 }
 
 // withTrailers makes Envoy forward the trailers of HTTP/1.1, which it drops otherwise.

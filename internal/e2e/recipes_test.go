@@ -22,18 +22,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/program"
 )
 
 // recipe starts a sidecar with a file of deploy/recipes and these upstreams.
-func recipe(t *testing.T, name string, upstreams []string) *exampleSidecar {
+func recipe(t *testing.T, name string, upstreams []string) *sidecar {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../deploy/recipes", name))
 	require.NoError(t, err)
 	list := regexp.MustCompile(`static: \[.*\]`)
 	require.Regexp(t, list, string(text))
-	config := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(config, list.ReplaceAll(text, []byte("static: ["+strings.Join(upstreams, ", ")+"]")), 0o600))
-	return &exampleSidecar{start(t, "--config", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--explain-headers")}
+	config := list.ReplaceAllString(string(text), "static: ["+strings.Join(upstreams, ", ")+"]")
+	return start(t, append(options(t, config), "--explain-headers")...)
 }
 
 // pages is the server from which caches fetch. It counts the requests for each page.
@@ -57,10 +57,10 @@ func TestClientsRecipeVarnish(t *testing.T) {
 	web := httptest.NewServer(backend)
 	t.Cleanup(web.Close)
 	addresses := freeAddresses(t, 2)
-	caches := map[string]*daemon{}
+	caches := map[string]*program.Daemon{}
 	for _, a := range addresses {
 		dir := t.TempDir()
-		caches[a] = spawn(t, filepath.Join(dir, "log"), "varnishd", "-F", "-j", "none", "-a", a, "-b", web.Listener.Addr().String(), "-n", dir, "-s", "malloc,16m")
+		caches[a] = program.Spawn(t, filepath.Join(dir, "log"), "varnishd", "-F", "-j", "none", "-a", a, "-b", web.Listener.Addr().String(), "-n", dir, "-s", "malloc,16m")
 	}
 	await(t, addresses)
 	s := recipe(t, "varnish.yaml", addresses)
@@ -70,13 +70,9 @@ func TestClientsRecipeVarnish(t *testing.T) {
 		for key := range keys {
 			for workspace := range workspaces {
 				path := fmt.Sprintf("/ws-%d/%d", workspace, key)
-				res, err := http.Get("http://" + s.jobs + path)
-				require.NoError(t, err)
-				text, err := io.ReadAll(res.Body)
-				require.NoError(t, err)
-				require.NoError(t, res.Body.Close())
-				require.Equal(t, "the page "+path, string(text))
-				at[path] = res.Header.Get("Pilotfish-Upstream")
+				r := call(t, http.MethodGet, "http://"+s.jobs+path, "")
+				require.Equal(t, "the page "+path, r.text)
+				at[path] = r.header.Get("Pilotfish-Upstream")
 			}
 		}
 		return at
@@ -88,7 +84,7 @@ func TestClientsRecipeVarnish(t *testing.T) {
 	require.Len(t, slices.Compact(slices.Sorted(maps.Values(first))), 2, "both caches are used")
 
 	dead := first["/ws-0/0"]
-	caches[dead].drain()
+	caches[dead].Drain()
 	for path, now := range visit() {
 		assert.NotEqual(t, dead, now)
 		assert.Equal(t, map[bool]int{true: 2, false: 1}[first[path] == dead], backend.sent[path], path)
@@ -99,10 +95,7 @@ func TestClientsRecipeVarnish(t *testing.T) {
 func await(t *testing.T, addresses []string) {
 	t.Helper()
 	for _, a := range addresses {
-		require.Eventually(t, func() bool {
-			conn, err := net.Dial("tcp", a)
-			return err == nil && conn.Close() == nil
-		}, patience, tick, a)
+		require.Eventually(t, func() bool { return accepts(a) }, patience, tick, a)
 	}
 }
 
@@ -118,21 +111,17 @@ func TestClientsRecipeQueries(t *testing.T) {
 	}
 	addresses := freeAddresses(t, 2)
 	for _, a := range addresses {
-		spawn(t, filepath.Join(t.TempDir(), "log"), cmp.Or(os.Getenv("PYTHON"), "python3"), "../../docs/examples/queries.py", a, tables)
+		program.Spawn(t, filepath.Join(t.TempDir(), "log"), cmp.Or(os.Getenv("PYTHON"), "python3"), "../../docs/examples/queries.py", a, tables)
 	}
 	await(t, addresses)
 	s := recipe(t, "queries.yaml", addresses)
-	s.until(t, "both report", func(by map[string]pool.State) bool {
+	s.until("both report", func(by map[string]pool.State) bool {
 		return by[addresses[0]].ReportFresh && by[addresses[1]].ReportFresh
 	})
 	query := func(tables, text string) (at, rows string) {
-		res, err := http.Post("http://"+s.jobs+"/v1/queries", "application/json", strings.NewReader(fmt.Sprintf(`{"tables": %s, "query": %q}`, tables, text)))
-		require.NoError(t, err)
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, res.StatusCode, "%s", body)
-		return res.Header.Get("Pilotfish-Upstream"), string(body)
+		r := call(t, http.MethodPost, "http://"+s.jobs+"/v1/queries", fmt.Sprintf(`{"tables": %s, "query": %q}`, tables, text))
+		require.Equal(t, http.StatusOK, r.status, r.text)
+		return r.header.Get("Pilotfish-Upstream"), r.text
 	}
 	sales, rows := query(`["sales"]`, "select sum(amount) from sales")
 	assert.JSONEq(t, `[[25000]]`, rows)
@@ -140,13 +129,80 @@ func TestClientsRecipeQueries(t *testing.T) {
 	if other == sales {
 		other = addresses[1]
 	}
-	res, err := http.Post("http://"+other+"/v1/queries", "application/json", strings.NewReader(`{"tables": ["regions"], "query": "select 1"}`))
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	s.until(t, "the listings are read", func(by map[string]pool.State) bool { return by[sales].Cached == 1 && by[other].Cached == 1 })
+	call(t, http.MethodPost, "http://"+other+"/v1/queries", `{"tables": ["regions"], "query": "select 1"}`)
+	s.until("the listings are read", func(by map[string]pool.State) bool { return by[sales].Cached == 1 && by[other].Cached == 1 })
 	at, _ := query(`["regions"]`, "select head from regions order by head")
 	assert.Equal(t, other, at)
 	at, rows = query(`["regions", "sales"]`, "select head, sum(amount) from sales join regions using (region) group by head order by head")
 	assert.Equal(t, sales, at, "most bytes are there")
 	assert.JSONEq(t, `[["Ada", 10000], ["Bob", 15000]]`, rows)
+}
+
+// Two servers publish the events of their caches with vLLM's libraries, one in the format of older versions. A sidecar that
+// has never seen a chat sends its turns where another sidecar sent the earlier ones, until the server reports that it has
+// evicted them.
+func TestClientsEventsOfVLLM(t *testing.T) {
+	var upstreams []string
+	port := portOf(t, freeAddresses(t, 1)[0])
+	for i, host := range []string{"127.0.0.2", "127.0.0.3"} {
+		at := net.JoinHostPort(host, portOf(t, freeAddresses(t, 1)[0]))
+		t.Setenv("VLLM_ARRAYS", fmt.Sprint(i))
+		program.Spawn(t, filepath.Join(t.TempDir(), "log"), cmp.Or(os.Getenv("PYTHON"), "python3"), "clients/vllm", "serve", "m",
+			"--host", host, "--port", portOf(t, at), "--num-gpu-blocks-override", "2000",
+			"--kv-events-config", fmt.Sprintf(`{"enable_kv_cache_events": true, "endpoint": "tcp://%s:%s", "topic": "kv-events"}`, host, port))
+		upstreams = append(upstreams, at)
+	}
+	await(t, upstreams)
+	text, err := os.ReadFile("../../deploy/recipes/vllm.yaml")
+	require.NoError(t, err)
+	list := filepath.Join(t.TempDir(), "upstreams.txt")
+	require.NoError(t, os.WriteFile(list, []byte(strings.Join(upstreams, " cores=64\n")+" cores=64\n"), 0o600))
+	replaced := strings.NewReplacer("/etc/pilotfish/upstreams.txt", list, "\nreports:\n", "\nreports:\n  events: {port: "+port+", topic: kv-}\n")
+	args := append(options(t, replaced.Replace(string(text))), "--explain-headers")
+	sidecars := []*sidecar{start(t, args...), start(t, args...)}
+	for _, s := range sidecars {
+		subscribed := func() bool { return len(s.Logged("events of the upstream's KV cache are read")) == len(upstreams) }
+		require.Eventually(t, subscribed, patience, tick)
+	}
+	messages := func(chat, turns int) string {
+		all := `{"role": "system", "content": "Be kind to guests."}`
+		for turn := range turns {
+			all += fmt.Sprintf(`, {"role": "user", "content": "%s"}`, strings.Repeat(fmt.Sprintf("Question %d of chat %d. ", turn, chat), 40))
+		}
+		return all
+	}
+	send := func(s *sidecar, chat, turns int) (upstream, cache string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"model": "m", "messages": [%s]}`, messages(chat, turns))
+		r := call(t, http.MethodPost, "http://"+s.jobs+"/v1/chat/completions", body)
+		require.Equal(t, http.StatusOK, r.status)
+		return r.header.Get("Pilotfish-Upstream"), r.header.Get("Pilotfish-Cache")
+	}
+	// received waits until a sidecar has received this many events.
+	received := func(s *sidecar, events int) {
+		t.Helper()
+		s.eventually(float64(events), "pilotfish_cache_events_total", "result", "used")
+		assert.Zero(t, s.metric("pilotfish_cache_events_total", "result", "ignored"))
+	}
+	const chats = 10
+	send(sidecars[0], -1, 1)
+	received(sidecars[0], 1) // now it knows the size of blocks
+	at := map[int]string{}
+	for chat := range chats {
+		at[chat], _ = send(sidecars[0], chat, 1)
+	}
+	received(sidecars[1], 1+chats)
+	for chat := range chats {
+		upstream, cache := send(sidecars[1], chat, 2)
+		assert.Equal(t, at[chat], upstream, "chat %d", chat)
+		assert.Equal(t, "cached", cache, "chat %d", chat)
+	}
+	for _, u := range upstreams {
+		call(t, http.MethodPost, "http://"+u+"/reset_prefix_cache", "")
+	}
+	for i, s := range sidecars {
+		received(s, 1+2*chats+len(upstreams)+i)
+		_, cache := send(s, i, 1)
+		assert.Equal(t, "none", cache)
+	}
 }

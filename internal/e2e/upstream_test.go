@@ -1,12 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,10 @@ import (
 // host:port.
 func echoing(t *testing.T, name string) string {
 	t.Helper()
-	return fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return handling(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Upstream", name)
 		_, _ = io.Copy(w, r.Body)
-	})}).Address()
+	})
 }
 
 // Placement is sticky even for servers that report nothing (docs/claims.md).
@@ -30,10 +31,10 @@ func TestPlainServersGetTheProjectsTheyHave(t *testing.T) {
 	const servers, projects, jobs = 3, 20, 300
 	var mu sync.Mutex
 	hits := 0
-	var args []string
+	var upstreams []string
 	for range servers {
 		cached := map[string]bool{}
-		plain := fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		upstreams = append(upstreams, handling(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPost {
 				http.NotFound(w, r) // no metrics and no listing
 				return
@@ -45,16 +46,95 @@ func TestPlainServersGetTheProjectsTheyHave(t *testing.T) {
 				hits++
 			}
 			cached[string(job)] = true
-		})})
-		args = append(args, "--upstream", plain.Address())
+		}))
 	}
-	s := start(t, append(args, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
+	s := start(t, options(t, "", upstreams...)...)
 	for n := range jobs {
-		res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(fmt.Sprintf(`{"project_id": %d}`, n*7%projects)))
-		require.NoError(t, err)
-		_ = res.Body.Close()
-		require.Equal(t, http.StatusOK, res.StatusCode)
+		require.Equal(t, http.StatusOK, s.post(fmt.Sprintf(`{"project_id": %d}`, n*7%projects)).status)
 	}
-	s.stop()
+	s.Stop()
 	assert.Equal(t, jobs-projects, hits, "each project is fetched once")
+}
+
+// A prefetch through the sidecar loads the project's data, and the next job is sent there and finds it.
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	var upstreams []string
+	for range 3 {
+		upstreams = append(upstreams, fakeupstream.New(t, fakeupstream.Options{Cost: "fetch=100ms"}).Address())
+	}
+	const config = "job: {prefetch: {path: /v1/prefetch}}\nstream: {explain_headers: true}\nlog: {jobs: all}\n"
+	var marked []bool // each job's line: whether it has the field prefetch
+	s := launch(t, serving(options(t, config, upstreams...)...), func(line []byte) {
+		marked = append(marked, bytes.Contains(line, []byte(`"prefetch":true`)))
+	})
+	prefetch := call(t, http.MethodPost, "http://"+s.jobs+"/v1/prefetch", `{"project_id": 12345}`)
+	s.eventually(1, "pilotfish_prefetches_total")
+	job := s.post(fakeupstream.ExampleJob())
+	assert.Equal(t, []int{http.StatusNoContent, http.StatusOK}, []int{prefetch.status, job.status})
+	assert.Equal(t, prefetch.header.Get("Pilotfish-Upstream"), job.header.Get("Pilotfish-Upstream"))
+	assert.Contains(t, prefetch.header.Get("X-Load"), "cached=0")
+	assert.Contains(t, job.header.Get("X-Load"), "cached=1")
+	assert.Contains(t, job.header.Get("Pilotfish-Why"), " prefetched")
+	for _, name := range []string{"pilotfish_prefetches_total", "pilotfish_prefetches_used_total", "pilotfish_jobs_total", "pilotfish_picks_total"} {
+		s.eventually(1, name)
+	}
+	s.Stop()
+	assert.Equal(t, []bool{true, false}, marked)
+}
+
+// lagging is an upstream of 16 cores whose jobs take 2 s. Its metrics are from before the jobs arrived that a probe shows.
+func lagging(t *testing.T, name, listing string, running int) (address string) {
+	began := time.Now()
+	return handling(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics":
+			done := time.Since(began).Seconds() * 4 / 2 // four cores are working
+			fmt.Fprintf(w, "ruleserver_stalled_joblets 0\nruleserver_jobs_running 4\nruleserver_cores 16\nruleserver_cores_busy 4\nruleserver_jobs_completed_total %f\n", done)
+		case "/v1/cache/projects":
+			_, _ = io.WriteString(w, listing)
+		case "/v1/load":
+			assert.Equal(t, "project=7", r.URL.RawQuery)
+			w.Header().Set("X-Load", fmt.Sprintf("running=%d, stalled=0, busy=16", running))
+		default:
+			w.Header().Set("Upstream", name)
+		}
+	})
+}
+
+// The upstream that has a project's data is full since its last report. A probe shows the load, and the job is sent to the
+// other upstream. Without probes the job would wait.
+func TestASidecarProbesBeforeItSends(t *testing.T) {
+	t.Parallel()
+	full := lagging(t, "full", `{"projects": [{"id": 7}]}`, 104)
+	free := lagging(t, "free", `{"projects": []}`, 4)
+	for probe, want := range map[string]struct {
+		upstream string
+		probes   int
+	}{"none": {"full", 0}, "/v1/load": {"free", 2}} {
+		s := start(t, options(t, "reports: {interval: 1s, probe: "+probe+"}\n", full, free)...)
+		require.Eventually(t, func() bool {
+			var pick struct {
+				Ranking []struct {
+					Probe bool
+					Cache string
+				}
+			}
+			s.get("/api/pick?project=7", &pick)
+			probes := 0
+			for _, r := range pick.Ranking {
+				if r.Probe {
+					probes++
+				}
+			}
+			return len(pick.Ranking) == 2 && pick.Ranking[0].Cache == "cached" && probes == want.probes
+		}, patience, tick, "the service time and the caches are known")
+		if want.probes == 0 {
+			assert.Equal(t, want.upstream, s.post(`{"project_id": 7}`).header.Get("Upstream"))
+		} else { // on a busy machine, a probe can take longer than its limit of 20 ms
+			require.Eventually(t, func() bool { return s.post(`{"project_id": 7}`).header.Get("Upstream") == want.upstream }, patience, tick)
+			assert.Positive(t, s.metric("pilotfish_probes_total", "outcome", "answered"))
+		}
+		s.Stop()
+	}
 }

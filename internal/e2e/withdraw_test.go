@@ -1,16 +1,11 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,15 +77,13 @@ func TestWithdrawnJobsRunOnce(t *testing.T) {
 	var servers []*reference.Server
 	var upstreams []*unreliable
 	var webs []*httptest.Server
-	config := filepath.Join(t.TempDir(), "pilotfish.yaml")
-	require.NoError(t, os.WriteFile(config, []byte(`
+	const config = `
 job: {withdraw_path: "/v1/jobs/{id}"}
 selection: {policy: random}
 reports: {interval: 200ms}
 retry: {budget: 1}
 admin_write: true
-`), 0o600))
-	args := []string{"--config", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
+`
 	var addresses []string
 	for i := range 4 {
 		settings := reference.Defaults()
@@ -101,16 +94,16 @@ admin_write: true
 		u := &unreliable{Handler: server.Handler(), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
 		web := httptest.NewServer(u)
 		t.Cleanup(web.Close)
-		webs = append(webs, web)
-		servers, upstreams, addresses = append(servers, server), append(upstreams, u), append(addresses, web.Listener.Addr().String())
-		args = append(args, "--upstream", addresses[i])
+		webs, servers, upstreams = append(webs, web), append(servers, server), append(upstreams, u)
+		addresses = append(addresses, web.Listener.Addr().String())
 	}
 	var lines sync.Map // by session, the lines that the sidecars log for jobs
+	args := options(t, config, addresses...)
 	launched := func() *sidecar {
-		return launchWith(t, exec.Command(program, append([]string{"serve"}, args...)...), func(text []byte) {
-			var l line
+		return launch(t, serving(args...), func(text []byte) {
+			var l struct{ Session string }
 			if json.Unmarshal(text, &l) == nil {
-				lines.Store(l["session"], string(text))
+				lines.Store(l.Session, string(text))
 			}
 		})
 	}
@@ -126,43 +119,30 @@ admin_write: true
 		}
 		submitted.Go(func() {
 			body := fmt.Sprintf(`{"session_id":"%d","project_id":"%d","operators":[{"name":"%d"}]}`, n, n%7, n)
-			r, err := http.NewRequest("POST", "http://"+to.jobs+"/v1/jobs", bytes.NewReader([]byte(body)))
-			if !assert.NoError(t, err) {
-				return
-			}
-			r.Header.Set("X-Cost", fmt.Sprintf("fetch=20ms,operators=%dms", int(cost)+1))
-			res, err := http.DefaultClient.Do(r)
-			if !assert.NoError(t, err) {
-				return
-			}
-			_, _ = io.Copy(io.Discard, res.Body)
-			res.Body.Close()
-			statuses[n] = res.StatusCode
+			cost := fmt.Sprintf("fetch=20ms,operators=%dms", int(cost)+1)
+			statuses[n] = call(t, http.MethodPost, "http://"+to.jobs+"/v1/jobs", body, "X-Cost", cost).status
 		})
 		switch n {
 		case jobs / 4:
-			res, err := http.Post("http://"+sidecars[0].admin+"/api/upstreams/"+addresses[0]+"/drain", "", nil)
-			require.NoError(t, err)
-			res.Body.Close()
-			require.Equal(t, 200, res.StatusCode)
+			require.Equal(t, 200, call(t, http.MethodPost, "http://"+sidecars[0].admin+"/api/upstreams/"+addresses[0]+"/drain", "").status)
 		case jobs / 2:
 			upstreams[1].sick.Store(sick)
 		case jobs * 5 / 8:
 			servers[2].Drain()
 		case jobs * 3 / 4:
-			sidecars[1].signal(syscall.SIGTERM)
+			sidecars[1].Signal(syscall.SIGTERM)
 		}
 		time.Sleep(time.Duration(pause * float64(time.Millisecond)))
 	}
 	submitted.Wait()
-	assert.Zero(t, sidecars[1].exit())
+	assert.Zero(t, sidecars[1].Exit())
 	accepted := sidecars[0].metric("pilotfish_withdrawals_total", "outcome", "accepted")
 	refused := sidecars[0].metric("pilotfish_withdrawals_total", "outcome", "refused")
 	assert.Positive(t, accepted)
 	assert.Positive(t, refused)
 	assert.Positive(t, sidecars[0].metric("pilotfish_upstream_attempts_total", "outcome", "moved"))
-	assert.NotEmpty(t, append(sidecars[0].logged("breaker opened"), sidecars[1].logged("breaker opened")...))
-	sidecars[0].stop()
+	assert.NotEmpty(t, append(sidecars[0].Logged("breaker opened"), sidecars[1].Logged("breaker opened")...))
+	sidecars[0].Stop()
 	for _, web := range webs { // a job is counted after its response
 		web.Close()
 	}

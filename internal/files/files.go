@@ -4,8 +4,10 @@ package files
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,24 +41,32 @@ func Token(path string) (string, error) {
 func Read(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(path, err)
 	}
 	if !info.Mode().IsRegular() { // opening a named pipe would block
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
-		return nil, err
+		return nil, unreadable(path, err)
 	}
 	if int64(len(data)) > most {
 		return nil, fmt.Errorf("%s is longer than %d bytes", path, most)
 	}
 	return data, nil
+}
+
+// unreadable is the error of a file that cannot be read, without the name of a system call.
+func unreadable(path string, err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	}
+	return fmt.Errorf("%s cannot be read: %w", path, err)
 }
 
 // temporary is the suffix of the temporary files of Write.

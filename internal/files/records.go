@@ -18,7 +18,6 @@ type records struct {
 	eof  bool    // the connection has ended
 }
 
-// Read reads from the connection.
 func (r *records) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	r.eof = r.eof || errors.Is(err, io.EOF)

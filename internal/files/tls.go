@@ -23,8 +23,8 @@ import (
 // of a system has about 250 kB.
 const maxFile = 4 << 20
 
-// handshakeTimeout is the timeout of a TLS handshake, even if ctx has no deadline.
-const handshakeTimeout = 10 * time.Second
+// HandshakeTimeout is the timeout of a TLS handshake.
+const HandshakeTimeout = 10 * time.Second
 
 // Dial connects to an address until ctx ends.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -77,7 +77,7 @@ func (t *TLS) Over(dial Dial) Dial {
 			}
 		}
 		c := tls.Client(&records{Conn: raw}, cfg)
-		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, HandshakeTimeout)
 		defer cancel()
 		if err := c.HandshakeContext(ctx); err != nil {
 			_ = raw.Close()

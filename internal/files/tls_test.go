@@ -2,15 +2,9 @@ package files_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,57 +16,17 @@ import (
 
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/test/certs"
 )
-
-// authority signs certificates.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{t, cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
-}
-
-// pair returns a certificate for a name and 127.0.0.1, and its key, as PEM.
-func (a *authority) pair(name string) (cert, key []byte) {
-	a.t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}, a.cert, &private.PublicKey, a.key)
-	require.NoError(a.t, err)
-	text, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(a.t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
-}
 
 // serve starts a server that requires client certificates and greets clients by the name in
 // theirs.
-func serve(t *testing.T, servers, clients *authority) (address string) {
+func serve(t *testing.T, servers, clients *certs.Authority) (address string) {
 	t.Helper()
-	cert, key := servers.pair("upstream.test")
-	pair, err := tls.X509KeyPair(cert, key)
-	require.NoError(t, err)
 	trusted := x509.NewCertPool()
-	trusted.AddCert(clients.cert)
+	trusted.AddCert(clients.Cert)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
+		Certificates: []tls.Certificate{servers.TLS("upstream.test")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -103,7 +57,7 @@ type client struct {
 	dial     files.Dial
 }
 
-func newClient(t *testing.T, ca *authority, name string) *client {
+func newClient(t *testing.T, ca *certs.Authority, name string) *client {
 	t.Helper()
 	folder := t.TempDir()
 	c := &client{t: t, settings: settings.TLS{
@@ -114,10 +68,10 @@ func newClient(t *testing.T, ca *authority, name string) *client {
 }
 
 // write replaces the files, like a Kubernetes secret volume.
-func (c *client) write(ca *authority, name string) {
+func (c *client) write(ca *certs.Authority, name string) {
 	c.t.Helper()
-	cert, key := ca.pair(name)
-	for path, text := range map[string][]byte{c.settings.CAFile: ca.pem, c.settings.CertFile: cert, c.settings.KeyFile: key} {
+	cert, key := ca.Pair(name)
+	for path, text := range map[string][]byte{c.settings.CAFile: certs.PEM(ca.Cert.Raw), c.settings.CertFile: cert, c.settings.KeyFile: key} {
 		c.replace(path, text)
 	}
 }
@@ -138,7 +92,7 @@ func (c *client) open() {
 
 // hello returns the server's greeting.
 func (c *client) hello(address string) (string, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	conn, err := c.dial(ctx, "tcp", address)
 	if err != nil {
@@ -151,7 +105,7 @@ func (c *client) hello(address string) (string, error) {
 
 // New connections use changed files. While the files are invalid, the last valid ones are used.
 func TestFilesAreReadAgain(t *testing.T) {
-	old, next := newAuthority(t), newAuthority(t)
+	old, next := certs.New(t), certs.New(t)
 	before, after := serve(t, old, old), serve(t, next, next)
 	c := newClient(t, old, "first")
 	c.open()
@@ -188,7 +142,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 }
 
 func TestServerVerification(t *testing.T) {
-	ca := newAuthority(t)
+	ca := certs.New(t)
 	address := serve(t, ca, ca)
 	c := newClient(t, ca, "pilotfish")
 	c.settings.CertFile, c.settings.KeyFile = "", ""
@@ -209,7 +163,7 @@ func TestServerVerification(t *testing.T) {
 }
 
 func TestFilesThatCannotBeUsed(t *testing.T) {
-	c := newClient(t, newAuthority(t), "pilotfish")
+	c := newClient(t, certs.New(t), "pilotfish")
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for fault, s := range map[string]settings.TLS{

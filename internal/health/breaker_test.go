@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,11 +26,12 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 var (
 	success   = Failure{One: "success"}
 	unjudged  = Failure{One: "unjudged"}
-	failed    = Failure{"a response of 500 or more", "responses of 500 or more"}
-	refused   = Failure{"a refused or lost connection", "refused or lost connections"}
-	noAnswer  = Failure{"a job without a response", "jobs without a response"}
-	timedOut  = Failure{"a first-byte timeout", "first-byte timeouts"}
-	truncated = Failure{"a truncated response", "truncated responses"}
+	failed    = Failure{One: "a response of 500 or more", Many: "responses of 500 or more"}
+	refused   = Failure{One: "a refused or lost connection", Many: "refused or lost connections"}
+	noAnswer  = Failure{One: "a job without a response", Many: "jobs without a response"}
+	timedOut  = Failure{One: "a first-byte timeout", Many: "first-byte timeouts"}
+	truncated = Failure{One: "a truncated response", Many: "truncated responses", Late: true}
+	left      = Failure{One: "the submitter disconnected during the response"}
 )
 
 // patient is the breaker of one upstream and the time, which only the test moves.
@@ -61,9 +64,13 @@ func (p *patient) job() Entry {
 func (p *patient) ends(e Entry, result Failure) {
 	switch result {
 	case success:
-		p.Succeeded(p.now, e)
+		p.Ended(p.Started(p.now, e))
+	case left:
+		p.Started(p.now, e)
+	case truncated:
+		p.Breaker.Failed(p.now, p.Started(p.now, e), result)
 	case unjudged:
-		p.Unjudged(e)
+		p.Inconclusive(e)
 	default:
 		p.Breaker.Failed(p.now, e, result)
 	}
@@ -107,7 +114,7 @@ func TestWhatOpensABreaker(t *testing.T) {
 	for want, outcomes := range map[string][]Failure{
 		"5 responses of 500 or more in a row":                 {failed, failed, failed, failed, failed},
 		"5 refused or lost connections in a row":              {failed, success, refused, refused, refused, refused, refused},
-		"5 failures in a row, the last: a first-byte timeout": {noAnswer, truncated, failed, timedOut, timedOut},
+		"5 failures in a row, the last: a first-byte timeout": {noAnswer, refused, failed, timedOut, timedOut},
 		"":                                   {failed, failed, failed, failed, success, failed, failed, failed, failed},
 		"5 jobs without a response in a row": {noAnswer, noAnswer, unjudged, noAnswer, unjudged, noAnswer, unjudged, noAnswer},
 		"5 failures in a row, the last: a response of 500 or more": {refused, failed, failed, failed, failed},
@@ -123,6 +130,55 @@ func TestWhatOpensABreaker(t *testing.T) {
 	}
 }
 
+// Truncated responses open the breaker, although the start of each is a success. Their count is reset by the end of a complete
+// response, and by a start a minute after the last truncated one. A trial does not wait for the end of a long response.
+func TestResponsesThatBreakOff(t *testing.T) {
+	broken := []Failure{truncated, truncated, truncated, truncated}
+	for name, c := range map[string]struct {
+		then  []Failure
+		after time.Duration // since the four truncated responses
+		want  string
+	}{
+		"a fifth one":                   {[]Failure{truncated}, time.Second, "5 truncated responses in a row"},
+		"another failure":               {[]Failure{refused}, time.Second, "5 failures in a row, the last: a refused or lost connection"},
+		"starts between":                {[]Failure{left, left, truncated}, time.Second, "5 truncated responses in a row"},
+		"a complete one between":        {[]Failure{success, truncated, failed, left, refused}, time.Second, ""},
+		"a start after a minute":        {[]Failure{left, truncated}, time.Minute, ""},
+		"none starts in a minute":       {[]Failure{truncated}, time.Minute - 1, "5 truncated responses in a row"},
+		"starts end the other failures": {[]Failure{success, failed, failed, failed, failed, left, failed}, time.Second, ""},
+	} {
+		p := newPatient(t, 1)
+		p.try(broken...)
+		p.sleep(c.after)
+		require.Equal(t, Closed, p.is(), name)
+		p.try(c.then...)
+		assert.Equal(t, c.want, p.Status(p.now).Why, name)
+	}
+
+	p := newPatient(t, 1)
+	p.try(broken...)
+	p.try(truncated)
+	for range 5 { // each trial closes it, and opens it again when its response is truncated
+		p.wait()
+		trial := p.Started(p.now, p.job())
+		require.Equal(t, Closed, p.is())
+		p.sleep(time.Minute - 1)
+		p.try(left, left)
+		p.Breaker.Failed(p.now, trial, truncated)
+		require.Equal(t, "again a truncated response after the breaker had closed", p.Status(p.now).Why)
+	}
+	p.wait()
+	p.try(success, truncated, truncated, truncated, truncated)
+	assert.Equal(t, Closed, p.is())
+	for range 2 { // truncated responses from before the upstream was down do not count
+		p.try(truncated)
+		p.Refused(p.now)
+		p.Reached(p.now)
+	}
+	p.try(truncated)
+	assert.Equal(t, Closed, p.is())
+}
+
 func TestOpenTimes(t *testing.T) {
 	p := newPatient(t, 1)
 	p.fails(5)
@@ -130,7 +186,7 @@ func TestOpenTimes(t *testing.T) {
 		assert.Equal(t, i+1, p.Status(p.now).Trips)
 		assert.InEpsilon(t, want, p.wait().Seconds(), 0.2, "they double up to the bound")
 		p.try(refused)
-		assert.Equal(t, "the probe failed: a refused or lost connection", p.Status(p.now).Why)
+		assert.Equal(t, "the trial job failed: a refused or lost connection", p.Status(p.now).Why)
 	}
 	p.wait()
 	p.try(success)
@@ -157,25 +213,6 @@ func TestOpenTimes(t *testing.T) {
 	assert.Greater(t, last-first, time.Second, "sidecars try it again at different times")
 }
 
-func TestAHastenedOpenTimeIsTheFirstOne(t *testing.T) {
-	p := newPatient(t, 1)
-	p.hasten()
-	assert.Equal(t, Status{State: Closed}, p.Status(p.now), "a closed breaker has none")
-	p.fails(5)
-	for _, want := range []float64{5, 10, 20, 40, 60, 60} {
-		left := p.Status(p.now).Until.Sub(p.now)
-		assert.InEpsilon(t, want, left.Seconds(), 0.2, "the growth goes on")
-		p.hasten()
-		hastened := p.wait()
-		assert.InEpsilon(t, 5, hastened.Seconds(), 0.2)
-		assert.LessOrEqual(t, hastened, left)
-		probe := p.job()
-		p.hasten()
-		p.refuses() // one probe at a time
-		p.ends(probe, failed)
-	}
-}
-
 // Two failed health checks in a row open the breaker and keep it open, until one passes.
 func TestHealthChecks(t *testing.T) {
 	for name, before := range map[string][]Failure{"idle": nil, "with jobs": {success}} {
@@ -197,16 +234,30 @@ func TestHealthChecks(t *testing.T) {
 		}
 		check(nil)
 		require.Equal(t, HalfOpen, p.is(), name)
-		probe := p.job()
+		trial := p.job()
 		check(sick)
 		check(sick)
-		require.Equal(t, Open, p.is(), "the checks know better than the probe")
-		p.ends(probe, success)
+		require.Equal(t, Open, p.is(), "the checks know better than the trial")
+		p.ends(trial, success)
 		require.Equal(t, Open, p.is(), "which came before")
 		check(nil)
 		p.try(success)
 		require.Equal(t, Closed, p.is(), name)
 	}
+}
+
+// A fault of this machine or its resolver is no evidence against an upstream.
+func TestShortages(t *testing.T) {
+	for err, want := range map[error]bool{
+		syscall.EMFILE: true, syscall.ENFILE: true, syscall.ENOBUFS: true, syscall.ENOMEM: true, syscall.EADDRNOTAVAIL: true,
+		&net.DNSError{Err: "server misbehaving", IsTemporary: true}: true,
+		&net.DNSError{Err: "i/o timeout", IsTimeout: true}:          true,
+		&net.DNSError{Err: "no such host", IsNotFound: true}:        false,
+		syscall.EAGAIN: false, syscall.ECONNREFUSED: false, syscall.EHOSTUNREACH: false, ErrNoResponse: false,
+	} {
+		assert.Equal(t, want, IsShortage(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: err})), "%v", err)
+	}
+	assert.False(t, IsShortage(nil))
 }
 
 // One refused connection means that the upstream is down, until it is reached.
@@ -261,17 +312,27 @@ func TestFailuresOfOthers(t *testing.T) {
 		steps []any // counts or Failure
 		why   string
 	}{
-		"one failure is enough where most jobs fail": {[]any{counts{0, 0}, counts{10, 5}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
-		"none is not: they may be at fault":          {[]any{counts{0, 0}, counts{10, 10}}, ""},
-		"a failure before counts as well":            {[]any{counts{0, 0}, failed, counts{3, 1}, counts{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
-		"nothing is known of the time before":        {[]any{counts{100, 100}, failed}, ""},
-		"silence changes nothing":                    {[]any{counts{0, 0}, counts{10, 10}, counts{10, 10}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
-		"a success ends it":                          {[]any{counts{0, 0}, counts{10, 10}, success, failed}, ""},
-		"and so do the jobs of others":               {[]any{counts{0, 0}, counts{10, 10}, counts{20, 10}, failed}, ""},
-		"it has restarted":                           {[]any{counts{9, 9}, counts{5, 1}, failed}, ""},
-		"it does not report":                         {[]any{counts{0, 0}, counts{5, -1}, counts{10, 10}, failed}, ""},
-		"it stays open while others fail":            {[]any{counts{0, 0}, counts{1, 1}, failed, counts{3, 3}}, "jobs of other sidecars fail there"},
-		"its own failure is not another's":           {[]any{counts{0, 0}, counts{1, 1}, failed, counts{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"if most jobs fail, one failure of its own opens it":                  {[]any{counts{0, 0}, counts{10, 5}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"without a failure of its own, it stays closed":                       {[]any{counts{0, 0}, counts{11, 10}}, ""},
+		"five reported failures in a row open it":                             {[]any{counts{0, 0}, counts{2, 2}, counts{2, 2}, counts{5, 5}}, "5 jobs of other sidecars failed there in a row"},
+		"four reported failures in a row are too few":                         {[]any{counts{0, 0}, counts{4, 4}}, ""},
+		"a reported success resets the count":                                 {[]any{counts{0, 0}, counts{4, 4}, counts{6, 5}, counts{9, 8}}, ""},
+		"a success of its own resets the count":                               {[]any{counts{0, 0}, counts{4, 4}, success, counts{8, 8}}, ""},
+		"a failure of its own before the report opens it":                     {[]any{counts{0, 0}, failed, counts{3, 1}, counts{6, 3}}, "a job failed, and so did at least half of the jobs of all sidecars there"},
+		"the first report has no earlier one to compare":                      {[]any{counts{100, 100}, failed}, ""},
+		"a report without ended jobs changes nothing":                         {[]any{counts{0, 0}, counts{10, 9}, counts{10, 9}, failed}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"a success of its own ends the state 'most fail'":                     {[]any{counts{0, 0}, counts{10, 9}, success, failed}, ""},
+		"jobs of others that succeed end it, too":                             {[]any{counts{0, 0}, counts{10, 9}, counts{20, 10}, failed}, ""},
+		"counters that decrease are of a restarted upstream":                  {[]any{counts{9, 9}, counts{5, 1}, failed}, ""},
+		"a report without the counter":                                        {[]any{counts{0, 0}, counts{5, -1}, counts{10, 10}, failed}, ""},
+		"it stays open while others fail":                                     {[]any{counts{0, 0}, counts{1, 1}, failed, counts{3, 3}}, "jobs of other sidecars fail there"},
+		"a failure of its own that only the report after the next one counts": {[]any{counts{0, 0}, counts{1, 1}, failed, counts{1, 1}, counts{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
+		"a failure of its own, and one of another sidecar":                    {[]any{counts{0, 0}, counts{1, 1}, failed, counts{1, 1}, counts{3, 3}}, "jobs of other sidecars fail there"},
+		"a failure of its own that the upstream never counts":                 {[]any{counts{0, 0}, counts{1, 1}, failed, counts{1, 1}, counts{1, 1}, counts{2, 2}}, "jobs of other sidecars fail there"},
+		"a failure of its own counts once":                                    {[]any{counts{0, 0}, failed, counts{1, 1}, failed, counts{2, 2}}, ""},
+		"reported late, failures of its own are not other sidecars'":          {[]any{counts{0, 0}, failed, failed, failed, failed, success, counts{4, 4}, counts{5, 5}}, ""},
+		"a failure of its own before the first report":                        {[]any{failed, counts{0, 0}, counts{1, 1}, counts{1, 1}}, ""},
+		"a failure of its own that the next report counts":                    {[]any{counts{0, 0}, counts{1, 1}, failed, counts{2, 2}}, "a response of 500 or more, and at least half of the jobs of all sidecars fail there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPatient(t, 1)
@@ -294,10 +355,10 @@ func TestFailuresOfOthers(t *testing.T) {
 	p.Reported(p.now, 1, 1)
 	p.fails(1)
 	p.wait()
-	probe := p.job()
+	trial := p.job()
 	p.Reported(p.now, 9, 9)
-	assert.Equal(t, HalfOpen, p.is(), "a probe under way decides for itself")
-	p.ends(probe, success)
+	assert.Equal(t, HalfOpen, p.is(), "a trial under way decides for itself")
+	p.ends(trial, success)
 	assert.Equal(t, Closed, p.is())
 }
 
@@ -306,9 +367,11 @@ type oracle struct {
 	state    State
 	epoch    int // counts transitions: a verdict counts in its own epoch only
 	failures int
-	until    time.Time // open: may be tried; half open: the probe is overdue
-	probe    int       // the ticket of the job under way as the probe; 0 is none
+	until    time.Time // open: may be tried; half open: the trial is overdue
+	trial    int       // the ticket of the job under way as the trial; 0 is none
 	closedAt time.Time // of the last time that it closed
+	broken   int       // truncated responses since the last complete one
+	brokeAt  time.Time // when the last one was truncated, or the breaker closed last
 	open     time.Duration
 }
 
@@ -316,45 +379,57 @@ func (o *oracle) enter(now time.Time, ticket int) bool {
 	switch {
 	case o.state == Closed:
 		return true
-	case now.Before(o.until) && (o.state == Open || o.probe != 0):
+	case now.Before(o.until) && (o.state == Open || o.trial != 0):
 		return false
 	}
 	o.state = HalfOpen
-	o.probe, o.until = ticket, now.Add(time.Minute)
+	o.trial, o.until = ticket, now.Add(time.Minute)
 	return true
 }
 
 // done returns whether the breaker opened, for how long without jitter.
 func (o *oracle) done(now time.Time, ticket, epoch int, past bool, v Failure) (time.Duration, bool) {
+	starts := v == success || v == left || v == truncated
 	switch {
-	case epoch != o.epoch, past && v != success:
-	case v == unjudged && o.probe == ticket:
-		o.probe = 0
+	case epoch != o.epoch, past && !starts:
+		return 0, false
+	case v == unjudged && o.trial == ticket:
+		o.trial = 0
+		return 0, false
 	case v == unjudged:
-	case v == success && o.state == Closed:
-		o.failures = 0
-	case v == success:
+		return 0, false
+	case starts && o.state != Closed:
 		o.enters(Closed)
-		o.closedAt = now
-	default:
-		o.failures++
-		if o.state == Closed && o.failures < 5 {
-			return 0, false
-		}
-		o.open = min(2*o.open, time.Minute)
-		if o.open == 0 || o.state == Closed && now.Sub(o.closedAt) >= time.Minute {
-			o.open = 5 * time.Second
-		}
-		o.enters(Open)
-		return o.open, true
+		o.closedAt, o.brokeAt = now, now
+	case starts && (v == success || o.broken == 0 || now.Sub(o.brokeAt) >= time.Minute):
+		o.failures, o.broken = 0, 0
 	}
-	return 0, false
+	switch v {
+	case success:
+		o.failures, o.broken = 0, 0
+		return 0, false
+	case left:
+		return 0, false
+	case truncated:
+		o.broken++
+		o.brokeAt = now
+	}
+	o.failures++
+	if o.state == Closed && o.failures < 5 && (v != truncated || o.broken < 5) {
+		return 0, false
+	}
+	o.open = min(2*o.open, time.Minute)
+	if o.open == 0 || o.state == Closed && now.Sub(o.closedAt) >= time.Minute {
+		o.open = 5 * time.Second
+	}
+	o.enters(Open)
+	return o.open, true
 }
 
 func (o *oracle) enters(to State) {
 	o.state = to
 	o.epoch++
-	o.failures, o.probe = 0, 0
+	o.failures, o.trial = 0, 0
 }
 
 func TestAgainstTheOracle(t *testing.T) {
@@ -395,13 +470,13 @@ func againstOracle(t *testing.T, seed uint64, visits map[State]int) {
 			jobs = slices.Delete(jobs, i, i+1)
 			v := success
 			if rng.Float64() < sick {
-				v = failed
+				v = []Failure{failed, truncated}[rng.IntN(2)]
 			}
-			if rng.IntN(5) == 0 {
-				v = unjudged
+			if rng.IntN(3) == 0 {
+				v = []Failure{left, unjudged}[rng.IntN(2)]
 			}
 			p.ends(j.Entry, v)
-			if open, opened := o.done(p.now, j.ticket, j.epoch, j.past, v); opened {
+			if open, opened := o.done(p.now, j.ticket, j.epoch, j.bypassed, v); opened {
 				o.until = p.Status(p.now).Until // the jitter is not the oracle's to know
 				require.InEpsilon(t, open.Seconds(), o.until.Sub(p.now).Seconds(), 0.2, "seed %d, step %d", seed, step)
 			}
@@ -417,16 +492,4 @@ func againstOracle(t *testing.T, seed uint64, visits map[State]int) {
 		require.Equal(t, want, p.is(), "seed %d, step %d", seed, step)
 		visits[want]++
 	}
-}
-
-// A check that passes does not end the open time that failures of jobs began, although checks had opened the breaker before.
-func TestAPassedCheckLeavesTheOpenTimeOfJobs(t *testing.T) {
-	p, sick := newPatient(t, 1), errors.New("status 503")
-	p.Checked(p.now, interval, sick)
-	p.Checked(p.now, interval, sick)
-	p.wait()
-	p.try(success)
-	p.fails(5)
-	p.Checked(p.now, interval, nil)
-	assert.Equal(t, Open, p.is())
 }

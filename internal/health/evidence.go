@@ -3,15 +3,16 @@ package health
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
-// gate is the library's breaker. In a closed breaker it is entered for the first job since it closed; then done takes the
-// results of all jobs.
+// gate wraps the library's breaker. While it is closed, only the first job calls allow, and the done that it returned
+// takes the results of all jobs. This saves a call for every other job.
 type gate struct {
 	allow Gate
 	done  func(error) // nil until a job has entered
-	force bool        // the next failure opens it, whatever the row
-	opens bool        // the last failure opened it
+	force bool        // the next failure opens it, however few failures there were in a row
+	opens bool        // the failure just passed to done opened it
 }
 
 var errFailed = errors.New("failed")
@@ -42,22 +43,25 @@ func (g *gate) fail(force bool) bool {
 	return g.opens
 }
 
-// Failure is the name of a kind of failure, in the singular and in the plural.
-type Failure struct{ One, Many string }
+// Failure is a kind of failure, as messages name it.
+type Failure struct {
+	One, Many string // its name in the singular and in the plural
+	Late      bool   // the response was truncated after it had started
+}
 
-// row is failures in a row.
-type row struct {
+// streak counts failures in a row.
+type streak struct {
 	n     int
-	mixed bool // of several kinds
+	mixed bool // the streak has several kinds of failures
 	last  Failure
 }
 
-func (r *row) add(f Failure) {
+func (r *streak) add(f Failure) {
 	r.n, r.mixed, r.last = r.n+1, r.n > 0 && (r.mixed || r.last != f), f
 }
 
-// String says why enough failures opened the breaker.
-func (r *row) String() string {
+// String describes the streak, as the reason why the breaker opened.
+func (r *streak) String() string {
 	switch {
 	case r.n == 1:
 		return r.last.One
@@ -67,30 +71,49 @@ func (r *row) String() string {
 	return fmt.Sprintf("%d %s in a row", r.n, r.last.Many)
 }
 
-// fleet is what an upstream reports of the jobs of all sidecars that ended there. An upstream that fails every job at once
-// costs each sidecar a few jobs before it knows; together they know after the first few.
+// broken counts the truncated responses since the last complete one.
+type broken struct {
+	n    int
+	last time.Time // when the last response was truncated, or when the breaker closed after that
+}
+
+// fleet holds the counters that an upstream reports for the ended jobs of all sidecars. An upstream that fails every job at once
+// costs each sidecar a few jobs before its breaker opens; with the reported counters, a few jobs in total suffice.
 type fleet struct {
 	known         bool
 	ended, failed float64 // the counters in the last report
-	own           float64 // failures that this sidecar has seen since
-	most          bool    // at least half of the jobs failed that ended between two reports
+	own           float64 // failures of this sidecar's jobs since that report
+	unseen        float64 // failures of this sidecar's jobs that the report should contain and did not: the counters were read before them
+	mostFailed    bool    // at least half of the jobs that ended between two reports failed, this sidecar's own failures left out
+	inARow        float64 // failed jobs of other sidecars since the last success of any sidecar's job
 }
 
-// report records the counters of a report, and returns how many jobs of other sidecars failed since the last one; 0 where
-// that is unknown, or the upstream has restarted.
+// report records the counters of a report, and returns how many jobs of other sidecars failed since the previous
+// report. It returns 0 if that is unknown or the upstream has restarted.
 func (f *fleet) report(ended, failed float64) (others float64) {
 	if ended < 0 || failed < 0 {
-		*f = fleet{most: f.most}
+		*f = fleet{mostFailed: f.mostFailed}
 		return 0
 	}
 	last := *f
-	*f = fleet{known: true, ended: ended, failed: failed, most: f.most}
+	*f = fleet{known: true, ended: ended, failed: failed, mostFailed: f.mostFailed, inARow: f.inARow}
 	ended, failed = ended-last.ended, failed-last.failed
-	if !last.known || ended < 0 || failed < 0 {
+	switch {
+	case !last.known:
+		f.unseen = last.own
+		return 0
+	case ended < 0 || failed < 0:
 		return 0
 	}
+	late := min(last.unseen, failed)
+	f.unseen = max(0, late+last.own-failed)
+	others = max(0, failed-late-last.own)
+	ended -= failed - others // own failures count already
 	if ended > 0 {
-		f.most = 2*failed >= ended
+		f.mostFailed = 2*others >= ended
 	}
-	return max(0, failed-last.own)
+	if f.inARow += others; others < ended {
+		f.inARow = 0
+	}
+	return others
 }

@@ -9,12 +9,13 @@ import (
 
 // Settings are the settings of all breakers.
 type Settings struct {
-	// Failures is the number of failures in a row that open a breaker. A success resets the count; time does not. One
-	// refused connection or connect timeout opens it, unless the upstream has responded or reported since the job was sent.
+	// Failures is the number of failures in a row that open a breaker. A success resets the count; time does not. The
+	// start of a response is a success, but after a truncated response only the end of a complete one is. One refused connection
+	// or connect timeout opens it, unless the upstream has responded or reported since the job was sent.
 	Failures int `yaml:"failures"`
-	// Open is how long a breaker stays open the first time. The time doubles each time it opens again, up to twelve times this
-	// value, until the upstream has worked for as long. A job that finds no other upstream is sent after the first
-	// open time already.
+	// Open is how long a breaker stays open the first time. The time doubles each time it opens again, up to twelve
+	// times this value. Once the breaker has been closed for twelve times this value, it starts from this value again.
+	// A job that no other upstream can take is sent after the first, undoubled time.
 	Open time.Duration `yaml:"open"`
 }
 
@@ -37,23 +38,23 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 }
 
-// OpenMax is the longest open time. A breaker that was closed for as long starts with the first open time again.
+// OpenMax is the longest open time. After being closed for OpenMax, a breaker starts with the first open time again.
 func (s Settings) OpenMax() time.Duration { return 12 * s.Open }
 
-// doublings is the number of doublings that exceed OpenMax.
+// doublings is the number of doublings after which an open time is OpenMax: 2 to the power of 4 exceeds 12.
 const doublings = 4
 
-// Config is what the breakers of a pool share. All fields are required.
+// Config is the configuration that the breakers of a pool share. All fields are required.
 type Config struct {
 	Settings
-	// Gate makes the gate of one breaker. The gate calls trips at each failure while it is closed; trips returns whether
-	// this many failures in a row open it.
+	// Gate makes the library's breaker for one upstream. While closed, it calls trips at each failure; trips reports
+	// whether this many failures in a row open it.
 	Gate func(trips func(inARow int) bool) Gate
-	// Rand draws the jitter of open times.
+	// Rand is the random source for the jitter of open times.
 	Rand *rand.Rand
 }
 
-// Gate is a library's circuit breaker. It lets a job through, or refuses it with an error. done takes the result of a job,
-// nil for a success, and serves all jobs until the gate opens or closes. A half-open gate lets one job through, and the
-// first result counts.
+// Gate is a library's circuit breaker. It lets a job through, or refuses it with an error. done takes the result of a
+// job, nil for a success. It can be called for any number of jobs until the gate opens or closes. A half-open gate lets
+// one job through, and only the first result counts.
 type Gate = func() (done func(error), err error)

@@ -5,17 +5,17 @@ import "time"
 // State is the state of a breaker, as logs and the admin interface name it.
 type State string
 
-// The states, a closed set.
+// All states of a breaker.
 const (
 	// Closed lets every job through.
 	Closed State = "closed"
-	// HalfOpen lets one job through, the probe, and waits for its result.
+	// HalfOpen lets one job through, the trial job, and waits for its result.
 	HalfOpen State = "half-open"
 	// Open lets no job through.
 	Open State = "open"
 )
 
-// Status is what is known of an upstream's breaker, for people.
+// Status is the state of an upstream's breaker, for people.
 type Status struct {
 	// State is closed, half-open or open. It is half-open as soon as its open time is over.
 	State State `json:"state"`
@@ -23,13 +23,13 @@ type Status struct {
 	Why string `json:"why,omitempty"`
 	// Since is when it opened or closed last; absent if it never did.
 	Since time.Time `json:"since,omitzero"`
-	// Until is when it next lets a job through; absent is now.
+	// Until is when it next lets a job through; absent if it does so now.
 	Until time.Time `json:"until,omitzero"`
-	// Trips counts how often it opened without working for twelve times breaker.open in between.
+	// Trips counts how often it opened. The count starts again once it has been closed for twelve times breaker.open.
 	Trips int `json:"trips,omitzero"`
 }
 
-// Status returns what is known at now. It changes nothing.
+// Status returns the breaker's status at now. It changes nothing.
 func (b *Breaker) Status(now time.Time) Status {
 	s := Status{State: HalfOpen, Why: b.why, Since: b.since, Until: b.tries.until, Trips: b.tries.opened}
 	switch {
@@ -38,10 +38,13 @@ func (b *Breaker) Status(now time.Time) Status {
 	case b.state == open && !b.Ready(now):
 		s.State = Open
 	}
+	if b.Ready(now) {
+		s.Until = time.Time{}
+	}
 	return s
 }
 
-// Down returns since when the upstream refuses connections; zero is not down.
+// Down returns when the upstream began to refuse connections; zero means that it is not down.
 func (b *Breaker) Down() time.Time { return b.down }
 
 // Trips is Status.Trips.

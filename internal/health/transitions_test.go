@@ -12,11 +12,11 @@ import (
 
 // drawn are the transitions in the package comment, with what causes them.
 var drawn = map[[2]state]map[string]bool{
-	{closed, open}:     {"failed": true, "unreachable": true, "refused": true, "check failed": true, "reported": true},
+	{closed, open}:     {"failed": true, "broke off": true, "unreachable": true, "refused": true, "check failed": true, "reported": true},
 	{open, open}:       {"check failed": true, "reported": true},
 	{open, halfOpen}:   {"entered": true},
-	{open, closed}:     {"succeeded": true, "reached": true, "check passed": true},
-	{halfOpen, closed}: {"succeeded": true, "reached": true, "check passed": true},
+	{open, closed}:     {"started": true, "reached": true, "check passed": true},
+	{halfOpen, closed}: {"started": true, "reached": true, "check passed": true},
 	{halfOpen, open}:   {"failed": true, "unreachable": true, "refused": true, "check failed": true},
 }
 
@@ -24,11 +24,11 @@ var drawn = map[[2]state]map[string]bool{
 func (b *Breaker) check(t *testing.T) {
 	switch b.state {
 	case closed:
-		require.True(t, b.tries.until.IsZero() && b.down.IsZero() && b.tries.probes == 0)
+		require.True(t, b.tries.until.IsZero() && b.down.IsZero() && b.tries.trials == 0)
 	case open:
-		require.True(t, !b.tries.until.IsZero() && b.gate.done == nil && b.tries.probes == 0)
+		require.True(t, !b.tries.until.IsZero() && b.gate.done == nil && b.tries.trials == 0)
 	case halfOpen:
-		require.True(t, b.gate.done != nil && b.tries.probes > 0)
+		require.True(t, b.gate.done != nil && b.tries.trials > 0)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestTransitions(t *testing.T) {
 	for seed := range uint64(300) {
 		rng, p := rand.New(rand.NewPCG(seed, 0)), newPatient(t, seed)
 		ended, failures := 0.0, 0.0
-		var jobs []Entry
+		var jobs, streams []Entry
 		sick := rng.Float64()
 		for range 500 {
 			p.sleep(time.Duration(rng.ExpFloat64() * 2e9))
@@ -50,6 +50,17 @@ func TestTransitions(t *testing.T) {
 					jobs = append(jobs, e)
 				}
 				event = "entered"
+			case k < 10 && len(streams) > 0:
+				i := rng.IntN(len(streams))
+				e := streams[i]
+				streams = append(streams[:i], streams[i+1:]...)
+				if rng.Float64() < sick {
+					p.Breaker.Failed(p.now, e, truncated)
+					event = "broke off"
+				} else {
+					p.Ended(e)
+					event = "ended"
+				}
 			case k < 14:
 				i := rng.IntN(len(jobs))
 				e := jobs[i]
@@ -57,7 +68,7 @@ func TestTransitions(t *testing.T) {
 				ended++
 				switch bad := rng.Float64() < sick; {
 				case rng.IntN(6) == 0:
-					p.Unjudged(e)
+					p.Inconclusive(e)
 					event = "unjudged"
 				case bad && rng.IntN(8) == 0:
 					p.Unreachable(p.now, e)
@@ -68,8 +79,8 @@ func TestTransitions(t *testing.T) {
 					failures++
 					event = "failed"
 				default:
-					p.Succeeded(p.now, e)
-					event = "succeeded"
+					streams = append(streams, p.Started(p.now, e))
+					event = "started"
 				}
 			case k == 14:
 				event = "check passed"

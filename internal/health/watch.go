@@ -8,42 +8,43 @@ import (
 	"time"
 )
 
-// Watch compares the responses that upstreams owe, and knows the suspects. interval is the mean time between two reports
-// of one upstream. The zero value is ready to use.
+// Watch compares the responses that upstreams owe, and lists the upstreams that are suspect or hang. In its methods,
+// interval is the mean time between two reports of one upstream. The zero value is ready to use.
 type Watch struct {
-	claims   uint64       // so far
-	owing    []*Suspicion // all upstreams that owe responses; some no longer do
-	suspects map[string]bool
-	poll     []string // addresses of upstreams that should report at once
-	changed  bool     // a suspect was found or something was reported, since Suspects was last called
+	claims   uint64          // so far
+	owing    []*Suspicion    // upstreams that owe responses, and some that no longer do
+	suspects map[string]bool // upstreams that are suspect or hang, and some that no longer are
+	poll     []string        // addresses of upstreams that should report at once
+	changed  bool            // a suspect was found, or a report or health check arrived or failed, or Changed was called, since TakeSuspects was last called
 }
 
-// Claims is the number of claims so far, which is that of the last claim.
+// Claims returns the number of claims so far, which is also the number of the last claim.
 func (w *Watch) Claims() uint64 { return w.claims }
 
-// Poll returns the addresses of the upstreams that should report at once, each once: they owe responses for longer than is
+// TakePolls returns the addresses of the upstreams that should report at once, each once: they owe more responses than
 // usual.
-func (w *Watch) Poll() (addresses []string) {
+func (w *Watch) TakePolls() (addresses []string) {
 	addresses, w.poll = w.poll, nil
 	return addresses
 }
 
-// Suspects returns the suspects by address, if something changed since the last call. It forgets those for which keep is
-// false until they get a job.
-func (w *Watch) Suspects(keep func(address string) bool) []string {
+// TakeSuspects returns the suspects and the upstreams that hang by address, if something changed since the last call. It
+// forgets those for which keep is false until they get a job.
+func (w *Watch) TakeSuspects(keep func(address string) bool) []string {
 	if !w.changed {
 		return nil
 	}
 	w.changed = false
 	maps.DeleteFunc(w.suspects, func(address string, _ bool) bool { return !keep(address) })
-	if len(w.suspects) == 0 { // as nearly always: sorting none allocates, and each job ends here
+	if len(w.suspects) == 0 { // the usual case: it must not allocate, because this runs at the end of each job
 		return nil
 	}
 	return slices.Sorted(maps.Keys(w.suspects))
 }
 
-// Hint records that an upstream reported with a response.
-func (w *Watch) Hint() { w.changed = true }
+// Changed makes the next TakeSuspects return the suspects. It is called when a response contained a report, or when
+// jobs remain to be moved.
+func (w *Watch) Changed() { w.changed = true }
 
 // Claimed records a claim at an upstream, and returns its number.
 func (w *Watch) Claimed(now time.Time, s *Suspicion, interval time.Duration) (number uint64) {
@@ -57,14 +58,14 @@ func (w *Watch) Claimed(now time.Time, s *Suspicion, interval time.Duration) (nu
 		s.listed, w.owing = true, append(w.owing, s)
 	}
 	if s.last = now; s.why != "" {
-		w.suspects[s.Address] = true
+		w.add(s)
 	}
-	w.weigh(now, s, interval)
+	w.compare(now, s, interval)
 	return w.claims
 }
 
 // Responded records the start of a response to the claim of that number. The upstream is trusted from now on, and the
-// response is evidence against others.
+// response is evidence against upstreams that owe theirs.
 func (w *Watch) Responded(now time.Time, s *Suspicion, number uint64, interval time.Duration) {
 	s.why, s.responded, s.debt.owed = "", now, 0
 	w.owing = slices.DeleteFunc(w.owing, func(other *Suspicion) bool {
@@ -74,17 +75,20 @@ func (w *Watch) Responded(now time.Time, s *Suspicion, number uint64, interval t
 	for _, other := range w.owing {
 		if !other.left && number >= other.debt.from {
 			other.debt.begun++
-			if other.doesNotReport(now, interval) { // it may get no job for long: the responses elsewhere are evidence, too
-				w.weigh(now, other, interval)
+			if other.doesNotReport(now, interval) { // judge it here, because it may get no job at which it would be judged
+				w.compare(now, other, interval)
 			}
 		}
 	}
 }
 
-// Reported records a report of an upstream, which was in that state at an instant. The upstream is trusted from now on.
+// Reported records a report that describes the upstream at an instant. The upstream is trusted from now on, unless the report
+// is older than the evidence against it.
 func (w *Watch) Reported(at time.Time, s *Suspicion) {
-	s.reported, s.why, s.failed, s.dead = at, "", 0, false
-	w.changed = true
+	s.reported, w.changed = at, true
+	if !at.Before(s.evidence) {
+		s.why, s.failed, s.dead = "", 0, false
+	}
 }
 
 // ReportFailed records that a report could not be fetched or read. After two in a row the upstream is suspect, unless a
@@ -95,18 +99,32 @@ func (w *Watch) ReportFailed(now time.Time, s *Suspicion, why error, interval ti
 	}
 	w.changed = true
 	s.dead = errors.Is(why, ErrNoResponse)
-	if s.failed++; s.failed == 1 {
-		s.firstFailed = now
-	}
-	if s.failed >= reportsInARow && s.responded.Before(s.firstFailed) {
-		w.suspect(now, s, fmt.Sprintf("%d polls in a row failed, and no response began since: %v", s.failed, Root(why)))
+	s.fails(now)
+	if s.Hangs() {
+		w.suspect(now, s, fmt.Sprintf("%d polls in a row failed, and no response began since: %v", s.failed, RootCause(why)))
 		return
 	}
-	w.weigh(now, s, interval)
+	w.compare(now, s, interval)
 }
 
-// weigh compares the responses that an upstream owes with those of the others.
-func (w *Watch) weigh(now time.Time, s *Suspicion, interval time.Duration) {
+// Checked records a health check of an upstream that does not report. After two in a row without a response the
+// upstream hangs, unless a response to a job has begun in between. Other failures say nothing about the jobs that are
+// there: a server that shuts down refuses connections or responds with 500 or more, but still finishes its jobs.
+func (w *Watch) Checked(now time.Time, s *Suspicion, why error) {
+	switch {
+	case !s.reported.IsZero() || errors.Is(why, ErrRefused):
+	case !errors.Is(why, ErrNoResponse):
+		s.failed = 0
+	default:
+		s.fails(now)
+		w.add(s)
+		w.changed = true
+	}
+}
+
+// compare judges an upstream by the responses that it owes: it becomes suspect, or is polled early, if other upstreams
+// responded to far more of their jobs.
+func (w *Watch) compare(now time.Time, s *Suspicion, interval time.Duration) {
 	d := &s.debt
 	elsewhere := int(w.claims-d.from) + 1 - d.own
 	chance := d.chance(elsewhere)
@@ -128,7 +146,12 @@ func (w *Watch) suspect(now time.Time, s *Suspicion, why string) {
 	if s.why != "" {
 		return
 	}
-	s.why, s.last = why, now
+	s.why, s.last, s.evidence = why, now, now
+	w.add(s)
+}
+
+// add lists an upstream as suspect or hanging, so that its waiting jobs can be moved.
+func (w *Watch) add(s *Suspicion) {
 	if w.suspects == nil {
 		w.suspects = map[string]bool{}
 	}

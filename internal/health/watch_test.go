@@ -20,9 +20,9 @@ type event struct {
 }
 
 // owes works out from the whole history what an upstream owes: responses, claims elsewhere since the first claim that it owes
-// a response to, and how many of those were responded to. It counts from the first claim since it owed nothing.
-func owes(history []event, upstream int) (owed, elsewhere, responded int) {
-	owing, first := map[uint64]bool{}, uint64(0)
+// a response to, and how many of those were responded to. It counts from first, the first claim since it owed nothing.
+func owes(history []event, upstream int) (owed, elsewhere, responded int, first uint64) {
+	owing := map[uint64]bool{}
 	for _, e := range history {
 		switch {
 		case e.upstream != upstream && e.kind == "claimed":
@@ -42,7 +42,7 @@ func owes(history []event, upstream int) (owed, elsewhere, responded int) {
 			delete(owing, e.number)
 		}
 	}
-	return len(owing), elsewhere, responded
+	return len(owing), elsewhere, responded, first
 }
 
 // chance is how likely an upstream that works owes as much, by the rule of succession.
@@ -93,7 +93,7 @@ func suspectsAgree(t *testing.T, rng *rand.Rand, counts map[string]int) {
 		var polled []string
 		weigh := func(i int) {
 			s := &want[i]
-			owed, elsewhere, responded := owes(history, i)
+			owed, elsewhere, responded, _ := owes(history, i)
 			p, reports := chance(owed, elsewhere, responded), now.Sub(s.reported) <= 2*interval
 			switch {
 			case s.suspect || p >= 0.05:
@@ -133,9 +133,8 @@ func suspectsAgree(t *testing.T, rng *rand.Rand, counts map[string]int) {
 			}
 			want[i].suspect, want[i].responded = false, now
 			for other := range n {
-				owed, _, _ := owes(history, other)
-				counted := slices.IndexFunc(history, func(e event) bool { return e.kind == "claimed" && e.number == j.number })
-				if other != i && owed > 0 && counted >= since(history, other) && now.Sub(want[other].reported) > 2*interval {
+				owed, _, _, first := owes(history, other)
+				if other != i && owed > 0 && j.number >= first && now.Sub(want[other].reported) > 2*interval {
 					weigh(other)
 				}
 			}
@@ -161,7 +160,7 @@ func suspectsAgree(t *testing.T, rng *rand.Rand, counts map[string]int) {
 			}
 			want[i].suspect, want[i].reported, want[i].failures = false, now, nil
 		}
-		got := w.Poll()
+		got := w.TakePolls()
 		slices.Sort(got)
 		slices.Sort(polled)
 		require.Equal(t, polled, got)
@@ -169,26 +168,6 @@ func suspectsAgree(t *testing.T, rng *rand.Rand, counts map[string]int) {
 			require.Equal(t, want[i].suspect, upstreams[i].Why() != "", "upstream %d", i)
 		}
 	}
-}
-
-// since is the place in a history from which on an upstream's debt counts.
-func since(history []event, upstream int) (at int) {
-	owing := map[uint64]bool{}
-	for i, e := range history {
-		switch {
-		case e.upstream != upstream:
-		case e.kind == "claimed":
-			if len(owing) == 0 {
-				at = i
-			}
-			owing[e.number] = true
-		case e.kind == "responded":
-			clear(owing)
-		default:
-			delete(owing, e.number)
-		}
-	}
-	return at
 }
 
 // A suspect without jobs gets one to try it after a while, unless its last poll had no response and none came since.
@@ -219,25 +198,58 @@ func TestATrialOfASuspect(t *testing.T) {
 			}
 		}
 		require.NotEmpty(t, s.Why(), name)
-		assert.True(t, s.Shuns(now.Add(trialAfter-1), 0), name)
-		assert.Equal(t, !c.want, s.Shuns(now.Add(trialAfter), 0), name)
-		assert.True(t, s.Shuns(now.Add(trialAfter), 1), "%s: one at a time", name)
+		assert.True(t, s.Excludes(now.Add(trialAfter-1), 0), name)
+		assert.Equal(t, !c.want, s.Excludes(now.Add(trialAfter), 0), name)
+		assert.True(t, s.Excludes(now.Add(trialAfter), 1), "%s: one at a time", name)
 		w.Claimed(now.Add(trialAfter), &s, interval)
-		assert.True(t, s.Shuns(now.Add(2*trialAfter-1), 0), "%s: the last job was the trial", name)
+		assert.True(t, s.Excludes(now.Add(2*trialAfter-1), 0), "%s: the last job was the trial", name)
 	}
 }
 
-// One job without a response makes no suspect, however many jobs elsewhere get one. A second job does.
-func TestOneLongJobMakesNoSuspect(t *testing.T) {
-	var w Watch
-	s, other := Suspicion{Address: "a"}, Suspicion{Address: "b"}
-	w.Claimed(start, &s, interval)
-	for range 5000 {
-		w.Responded(start, &other, w.Claimed(start, &other, interval), interval)
+// A report clears a suspect only if it describes an instant at which the suspicion had begun. An older one can arrive later,
+// such as one that Prometheus has scraped. Failed polls are evidence from the first one on.
+func TestOnlyALaterReportClearsASuspect(t *testing.T) {
+	failed := start.Add(10 * time.Second)
+	owes := func(w *Watch, s *Suspicion) {
+		other := Suspicion{Address: "b"}
+		for range 2 {
+			w.Claimed(failed, s, interval)
+		}
+		for range 5000 {
+			w.Responded(failed, &other, w.Claimed(failed, &other, interval), interval)
+		}
 	}
-	require.Empty(t, s.Why())
-	w.Claimed(start, &s, interval)
-	require.NotEmpty(t, s.Why())
+	fails := func(w *Watch, s *Suspicion) {
+		for i := range 2 {
+			w.ReportFailed(failed.Add(time.Duration(i)*time.Second), s, ErrNoResponse, interval)
+		}
+	}
+	for name, c := range map[string]struct {
+		suspect func(*Watch, *Suspicion)
+		at      time.Time // what the report describes
+		clears  bool
+	}{
+		"polls fail, an older report":        {fails, failed.Add(-1), false},
+		"polls fail, a report between":       {fails, failed.Add(time.Second / 2), false},
+		"polls fail, a report since":         {fails, failed.Add(time.Second), true},
+		"it owes responses, an older report": {owes, failed.Add(-1), false},
+		"it owes responses, a report since":  {owes, failed, true},
+		"one failed poll, an older report":   {nil, failed.Add(-1), false},
+		"one failed poll, a report since":    {nil, failed, true},
+	} {
+		var w Watch
+		s := Suspicion{Address: "a"}
+		w.Reported(start.Add(-interval), &s)
+		if c.suspect == nil {
+			w.ReportFailed(failed, &s, ErrNoResponse, interval)
+		} else {
+			c.suspect(&w, &s)
+			require.NotEmpty(t, s.Why(), name)
+		}
+		w.Reported(c.at, &s)
+		assert.Equal(t, c.clears, s.Why() == "" && !s.ReportsFail(), name)
+		assert.Equal(t, c.at, s.LastReport(), name)
+	}
 }
 
 // Responses elsewhere make no suspect of an upstream that has left.

@@ -78,8 +78,8 @@ func (b *Budget) take(most, n int64) bool {
 // yet. For a budget below 128 MiB, the bound is a quarter of the budget.
 const maxUncollected = 32 << 20
 
-// leave keeps the n bytes of a released body for reuse if they are in a room. If r is nil, the
-// garbage collector frees them.
+// leave takes back the n bytes of a released body. If they belong to a room, a buffer for bodies, the room
+// is kept for reuse. Otherwise r is nil, and the garbage collector frees them.
 func (b *Budget) leave(n int64, r *room) {
 	if r == nil {
 		b.dropped.Add(n)

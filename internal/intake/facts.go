@@ -55,3 +55,27 @@ type Facts struct {
 // Key returns the hash that identifies a project in policies. All sidecars compute the
 // same hash. It is 0 only for "".
 func Key(project string) uint64 { return hash.Project(project) }
+
+// LengthKey returns the length key of a job with these values at the first places of job.length_key. "" is an absent value.
+func LengthKey(values []string) uint64 {
+	var parts [MaxPlaces]uint64
+	for i, value := range values[:min(len(values), MaxPlaces)] {
+		if value != "" {
+			parts[i] = lengthPart([]byte(value))
+		}
+	}
+	return joinLengths(parts)
+}
+
+func lengthPart(value []byte) uint64 { return hash.Block(0, value) }
+
+// joinLengths combines the hashes of the values at all places; 0 is an absent value. It is 0 only if all are.
+func joinLengths(parts [MaxPlaces]uint64) (key uint64) {
+	if parts == [MaxPlaces]uint64{} {
+		return 0
+	}
+	for _, part := range parts {
+		key = hash.Pair(key, part)
+	}
+	return key
+}

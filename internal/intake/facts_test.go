@@ -3,6 +3,7 @@ package intake
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -11,21 +12,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
 
-// row is one row of testdata/jobs.txt.
+// row is one row of a table in testdata.
 type row struct {
 	line             int
 	name, want, body string
 }
 
-// rows reads the table, whose head says what it looks like.
-func rows(tb testing.TB) []row {
-	table, err := os.ReadFile("testdata/jobs.txt")
+// rows reads the table of jobs.
+func rows(tb testing.TB) []row { return table(tb, "testdata/jobs.txt") }
+
+// table reads a table, whose head says what it looks like.
+func table(tb testing.TB, path string) []row {
+	text, err := os.ReadFile(path)
 	require.NoError(tb, err)
 	var all []row
-	for i, line := range strings.Split(strings.TrimSpace(string(table)), "\n") {
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -38,6 +43,7 @@ func rows(tb testing.TB) []row {
 		}
 		all = append(all, row{line: i + 1, name: parts[0], want: parts[1], body: body})
 	}
+	require.NotEmpty(tb, all, path)
 	return all
 }
 
@@ -118,35 +124,155 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// How much was read: what a policy and a queue need is the project and the priority.
-func TestReadings(t *testing.T) {
-	r, err := NewReader(Default())
-	require.NoError(t, err)
-	const unfinished = `"rules":[1,2,`
-	for _, c := range []struct {
-		body  string
-		whole bool
-		want  Reading
-	}{
-		{`{"project_id":7,"priority":"high"}`, true, Full},
-		{`{"project_id":7}`, true, Full},
-		{`{"priority":"high"}`, true, NoProject},
-		{`{"project_id":null}`, true, NoProject},
-		{`{"project_id":""}`, true, NoProject},
-		{`{}`, true, NoProject},
-		{`{"project_id":7,"priority":"high",` + unfinished, false, Full},
-		{`{"priority":null,"project_id":7,` + unfinished, false, Full},
-		{`{"priority":"high","project_id":"",` + unfinished, false, NoProject},
-		{`{"project_id":7,` + unfinished, false, Partly}, // its priority may be high
-		{`{"priority":"high",` + unfinished, false, Partly},
-		{`{"priority":"high","project_id":7`, false, Partly}, // or 77
-		{`{` + unfinished, false, Partly},
-		{`{"project_id":7,` + unfinished, true, Unread},
-		{`{"priority":"urgent"}`, true, Unread},
-		{`[]`, true, Unread},
+func TestID(t *testing.T) {
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	const parent = "00-" + trace + "-00f067aa0ba902b7-01"
+	for _, c := range []struct{ requestID, traceparent, want string }{
+		{"", "", ""},
+		{"job-1", "", "job-1"},
+		{"job-1", parent, "job-1"},
+		{"", parent, trace},
+		{"", "01-" + trace + "-00f067aa0ba902b7-01-more", trace}, // of a later version
+		{"has space", parent, trace},
+		{"line\nbreak", "", ""},
+		{"é", "", ""},
+		{strings.Repeat("x", maxID), "", strings.Repeat("x", maxID)},
+		{strings.Repeat("x", maxID+1), parent, trace},
+		{"", "00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01", ""},
+		{"", "00-" + strings.ToUpper(trace) + "-00f067aa0ba902b7-01", ""},
+		{"", "00-" + strings.Repeat("g", 32) + "-00f067aa0ba902b7-01", ""},
+		{"", "ff-" + trace + "-00f067aa0ba902b7-01", ""},
+		{"", "00-" + trace, ""},
+		{"", "00-" + trace[1:] + "-00f067aa0ba902b7-01", ""},
 	} {
-		_, got, err := r.read(Head{}, []byte(c.body), c.whole)
-		assert.Equal(t, c.want, got, c.body)
-		assert.Equal(t, c.want == Unread, err != nil, c.body)
+		got := ID(c.requestID, c.traceparent)
+		if c.want == "" {
+			assert.Regexp(t, "^[A-Z2-7]{26}$", got, "%q %q: a new one", c.requestID, c.traceparent)
+			assert.NotEqual(t, got, ID(c.requestID, c.traceparent))
+			continue
+		}
+		assert.Equal(t, c.want, got, "%q %q", c.requestID, c.traceparent)
+	}
+}
+
+// Two jobs share as many parts as their texts have full blocks in common, for one model, whatever stands
+// around the text; the first part is the project.
+func TestChainsPartWhereTextsDo(t *testing.T) {
+	s := Default()
+	s.Project = Places{{Pointer: "/model"}, {Pointer: "/prompt", Blocks: 10}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	text := func() (model, prompt string) {
+		b := make([]byte, rng.IntN(60))
+		for i := range b {
+			b[i] = "ab"[rng.IntN(12)/11]
+		}
+		return string("mn"[rng.IntN(2)]), string(b)
+	}
+	read := func(model, prompt string) Facts {
+		d, err := described(t, s, Head{Method: "POST"}, fmt.Sprintf(`{"x":[1],"prompt":%q,"model":%q}`, prompt, model))
+		require.NoError(t, err)
+		return d.Facts
+	}
+	for range 3000 {
+		model, prompt := text()
+		other, second := text()
+		a, b := read(model, prompt), read(other, second)
+		if prompt == "" || second == "" {
+			continue
+		}
+		n := max(1, len(prompt)/10)
+		require.Len(t, a.Data.Parts, n)
+		require.False(t, a.Data.Set)
+		require.Equal(t, a.Key, a.Data.Parts[0].Key)
+		for i, part := range a.Data.Parts {
+			require.InDelta(t, min(len(prompt), 10), part.Bytes, 0)
+			end := min(10*(i+1), len(prompt))
+			shared := model == other && i < len(b.Data.Parts) && strings.HasPrefix(second, prompt[:end]) &&
+				(end == 10*(i+1) || prompt == second)
+			require.Equal(t, shared, i < len(b.Data.Parts) && part.Key == b.Data.Parts[i].Key, "%q and %q, block %d", prompt, second, i)
+		}
+	}
+	long := read("m", strings.Repeat("x", 10*MaxParts+500))
+	assert.Len(t, long.Data.Parts, MaxParts)
+}
+
+// The values are fixed for good: sidecars of different versions must agree.
+func TestBlocksAreFixed(t *testing.T) {
+	chain := blocks(nil, []byte("You are a pirate. Answer briefly."), 16)
+	require.Len(t, chain, 2)
+	assert.Equal(t, []uint64{hash.Block(0, []byte("You are a pirate")), hash.Block(chain[0].Key, []byte(". Answer briefly"))}, []uint64{chain[0].Key, chain[1].Key})
+	p := seal(chain, 5)
+	assert.Equal(t, uint64(5), p.Parts[0].Key)
+	assert.Equal(t, hash.Pair(5, hash.Block(hash.Block(0, []byte("You are a pirate")), []byte(". Answer briefly"))), p.Parts[1].Key)
+}
+
+// An array names several projects, whose order means nothing.
+func TestSeveralProjects(t *testing.T) {
+	s := Default()
+	s.Project = Places{{Pointer: "/sets"}}
+	read := func(body string) (Facts, error) {
+		d, err := described(t, s, Head{Method: "POST"}, body)
+		return d.Facts, err
+	}
+	keys := func(f Facts) map[uint64]bool {
+		all := map[uint64]bool{}
+		for _, part := range f.Data.Parts {
+			all[part.Key] = true
+		}
+		return all
+	}
+	f, err := read(`{"sets":["b",7,"a","7",""]}`)
+	require.NoError(t, err)
+	assert.Equal(t, "7+a+b", f.Project)
+	assert.Equal(t, Key("7+a+b"), f.Key)
+	assert.True(t, f.Data.Set)
+	assert.Equal(t, map[uint64]bool{Key("7"): true, Key("a"): true, Key("b"): true}, keys(f))
+	for body, name := range map[string]string{`{"sets":["a"]}`: "a", `{"sets":"a"}`: "a", `{"sets":[]}`: "", `{"sets":null}`: ""} {
+		f, err := read(body)
+		require.NoError(t, err)
+		assert.Equal(t, name, f.Project, body)
+		assert.Nil(t, f.Data, body)
+	}
+	var many []string
+	for i := range maxSeveral + 1 {
+		many = append(many, fmt.Sprintf("%q", fmt.Sprintf("data-set-%d", i)))
+	}
+	f, err = read(`{"sets":[` + strings.Join(many[1:], ",") + `]}`)
+	require.NoError(t, err)
+	assert.Regexp(t, `^[0-9a-f]{16}$`, f.Project, "a long name is hashed")
+	for body, want := range map[string]string{
+		`{"sets":[1,{}]}`: "has an element that must be an integer or a string, not an object",
+		`{"sets":[1.5]}`:  "has an element that must be an integer or a string, not 1.5",
+		`{"sets":[` + strings.Join(many, ",") + `]}`: "has more than 64 elements",
+	} {
+		_, err := read(body)
+		assert.ErrorContains(t, err, want, body)
+	}
+	s.Project = Places{{Pointer: "/project_id"}, {Pointer: "/imports"}}
+	f, err = read(`{"imports":[2,3],"project_id":1}`)
+	require.NoError(t, err)
+	assert.Equal(t, "1", f.Project, "imports are beside the project")
+	assert.Equal(t, map[uint64]bool{Key("1"): true, Key("2"): true, Key("3"): true}, keys(f))
+	s.Project = Places{{Pointer: "/text", Blocks: 8}, {Pointer: "/imports"}}
+	_, err = read(`{"imports":[2,3],"text":"abc"}`)
+	assert.EqualError(t, err, "the project has both blocks and an array of several projects")
+}
+
+// BenchmarkText reads a chat of 48 KiB: whose project is a member that stands after it, and is the chat itself.
+func BenchmarkText(b *testing.B) {
+	body := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("Answer briefly. ", 3<<10) + `"}],"project_id":"7"}`)
+	for name, place := range map[string]Place{"key": {Pointer: "/project_id"}, "text": {Pointer: "/messages", Blocks: 2 << 10}} {
+		b.Run(name, func(b *testing.B) {
+			s := Default()
+			s.Project = Places{place}
+			r, err := NewReader(s)
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := r.Describe(Head{Method: "POST"}, body, true); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

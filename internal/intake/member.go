@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -28,7 +27,7 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 		return w.setProject(part, kind, value)
 	case lengthKey:
 		if text := plain(kind, value); len(text) > 0 {
-			w.lengths[part] = hash.Block(0, text)
+			w.lengths[part] = lengthPart(text)
 		}
 	case priority:
 		return w.setPriority(kind, value)

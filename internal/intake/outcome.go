@@ -34,7 +34,7 @@ const (
 // String returns the outcome's label in metrics, logs and traces.
 func (o Outcome) String() string {
 	return [Outcomes]string{
-		"answered", "failed", "truncated", "no_answer", "deadline", "gone",
+		"answered", "failed", "truncated", "no_response", "deadline", "gone",
 		"shed", "rejected", "too_large", "broken",
 	}[o]
 }
@@ -100,7 +100,7 @@ func (s Shedding) String() string {
 // Reading is how much of a job's members could be read.
 type Reading uint8
 
-// The degrees of reading, a closed set.
+// The values of Reading; there are no others.
 const (
 	// Unread: no member could be read. The job is treated as low priority without a project.
 	Unread Reading = iota

@@ -81,7 +81,7 @@ func (p Place) title() string {
 
 // Upper bounds of places.
 const (
-	maxPlaces   = 4        // places of a member
+	MaxPlaces   = 4        // places of a member
 	maxBlock    = 64 << 10 // bytes of a block: that much of a body is always kept
 	maxHeader   = 128      // bytes of a header name
 	maxSegments = 16       // segments of a path pattern

@@ -157,57 +157,11 @@ func TestLengthKey(t *testing.T) {
 		assert.Empty(t, seen[got], c)
 		seen[got] = c.body + c.kind
 	}
+	assert.Equal(t, key(`{"rules":true,"project_id":"p"}`, "a"), LengthKey([]string{"", "true", "a"}))
+	assert.Zero(t, LengthKey([]string{"", ""}))
 	assert.Equal(t, key(`{"channel":7,"project_id":"p"}`, ""), key(`{"channel":"7","project_id":"p"}`, ""), "as of a project, the type makes no difference")
 	for _, none := range []string{`"x":1`, `"channel":null`, `"channel":"","rules":null`} {
 		assert.Zero(t, key(`{`+none+`,"project_id":"p"}`, ""), none)
-	}
-}
-
-func TestRefusedPlaces(t *testing.T) {
-	for want, change := range map[string]func(*Settings){
-		`project: set only one of pointer, header and path, not 2`: func(s *Settings) { s.Project[0].Header = "X" },
-		`priority.header: "a b" is not the name of a header that pilotfish can read`: func(s *Settings) {
-			s.Priority = Place{Header: "a b"}
-		},
-		`priority.header: "host" is not the name of a header that pilotfish can read`: func(s *Settings) {
-			s.Priority = Place{Header: "host"}
-		},
-		`project.path: "/jobs" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
-			s.Project = Places{{Path: "/jobs"}}
-		},
-		`prefetch.path: "v1/prefetch" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
-			s.Prefetch = Place{Path: "v1/prefetch"}
-		},
-		`project.path: "*" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
-			s.Project = Places{{Path: "*"}}
-		},
-		`project.path: "/*?x=1" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
-			s.Project = Places{{Path: "/*?x=1"}}
-		},
-		`session.blocks: only the project can have blocks, not the session`:                                        func(s *Settings) { s.Session.Blocks = 8 },
-		`project.blocks: -1 is not between 1 and 65536`:                                                            func(s *Settings) { s.Project[0].Blocks = -1 },
-		`project.blocks: 65537 is not between 1 and 65536`:                                                         func(s *Settings) { s.Project[0].Blocks = 65537 },
-		`project.pointer: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`: func(s *Settings) { s.Project = Places{{Blocks: 8}} },
-		`project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`:         func(s *Settings) { s.Project = nil },
-		`project[1]: "/a" is already the project`:                                                                  func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
-		`length_key: "/project_id" is already the project`:                                                         func(s *Settings) { s.LengthKey = Places{{Pointer: "/project_id"}} },
-		`length_key[1].blocks: only the project can have blocks, not the length_key`: func(s *Settings) {
-			s.LengthKey = Places{{Pointer: "/a"}, {Pointer: "/b", Blocks: 8}}
-		},
-		`length_key: 5 places are more than 4`: func(s *Settings) {
-			s.LengthKey = Places{{Header: "A"}, {Header: "B"}, {Header: "C"}, {Header: "D"}, {Header: "E"}}
-		},
-		`project: 5 places are more than 4`: func(s *Settings) {
-			s.Project = Places{{Pointer: "/a"}, {Pointer: "/b"}, {Pointer: "/c"}, {Pointer: "/d"}, {Pointer: "/e"}}
-		},
-	} {
-		s := Default()
-		change(&s)
-		var f settings.Faults
-		s.Check(&f)
-		require.EqualError(t, f.Err(), want)
-		_, err := NewReader(s)
-		require.EqualError(t, err, "intake: "+want)
 	}
 }
 
@@ -279,4 +233,78 @@ func TestTheSizeOfTheData(t *testing.T) {
 		d, err := described(t, c.settings, Head{"POST", "/", h}, c.body)
 		assert.Equal(t, c.want, describe(d.Facts, err), name)
 	}
+}
+
+func TestConfiguredFields(t *testing.T) {
+	r := newReader(t, pointers{
+		Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é/0",
+	})
+	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":{"0":"s"},`+
+		`"meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
+	require.NoError(t, err)
+	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
+
+	_, _, err = r.read(Head{}, []byte(`{"meta":{"a/b":1.5}}`), true)
+	assert.EqualError(t, err, "/meta/a~1b at byte 15 must be an integer or a string, not 1.5")
+	_, _, err = r.read(Head{}, []byte(`{"meta":{"limits":3}}`), true)
+	assert.EqualError(t, err, "/meta/limits at byte 18 must be an object, not a number")
+	_, _, err = r.read(Head{}, []byte(`{"meta":["s"]}`), true)
+	assert.EqualError(t, err, "/meta at byte 8 must be an object, not an array")
+}
+
+// Settings that a file cannot have. internal/config tests the others.
+func TestRefusedSettings(t *testing.T) {
+	for want, change := range map[string]func(*Settings){
+		`priority: "/\xff" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`: func(s *Settings) { s.Priority.Pointer = "/\xff" },
+		`project.blocks: -1 is not between 1 and 65536`:                                               func(s *Settings) { s.Project[0].Blocks = -1 },
+	} {
+		s := Default()
+		change(&s)
+		_, err := NewReader(s)
+		require.EqualError(t, err, "intake: "+want)
+	}
+	_, err := NewReader(Settings{})
+	require.ErrorContains(t, err, `project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`)
+}
+
+func TestTheExpectedHeaderIsFree(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "", "job-expected": "", "X Y": `expected_header: "X Y" is not a valid header name`,
+		"content-length":    `expected_header: "Content-Length" is reserved for HTTP or pilotfish`,
+		"Transfer-encoding": `expected_header: "Transfer-Encoding" is reserved for HTTP or pilotfish`,
+		"TE":                `expected_header: "Te" is reserved for HTTP or pilotfish`,
+		"host":              `expected_header: "Host" is reserved for HTTP or pilotfish`,
+	} {
+		s := Default()
+		s.ExpectedHeader = name
+		var f settings.Faults
+		s.Check(&f)
+		if want == "" {
+			require.NoError(t, f.Err())
+			continue
+		}
+		require.EqualError(t, f.Err(), want)
+	}
+}
+
+// A walk has room for as many members as there may be, by the longest pointers.
+func TestLargestTree(t *testing.T) {
+	at := func(name string) Place { return Place{Pointer: strings.Repeat("/"+name, 10)} }
+	r, err := NewReader(Settings{
+		Project: Places{at("a"), at("g"), at("h"), at("i")}, Bytes: at("j"),
+		Priority: at("b"), QueueTimeout: at("c"), FirstByteTimeout: at("d"), StreamTimeout: at("e"), Session: at("f"), Prefetch: at("k"),
+		LengthKey: Places{at("l"), at("m"), at("n"), at("o")},
+	})
+	require.NoError(t, err)
+	var body strings.Builder
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o"} {
+		value := []string{"1", `"high"`, "2", "3", "4", `"s"`, "7", "8", "9", "10", "true", "1", "2", "3", "4"}[i]
+		body.WriteString([]string{"{", ","}[min(i, 1)])
+		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
+	}
+	body.WriteString("}")
+	facts, _, err := r.read(Head{}, []byte(body.String()), true)
+	require.NoError(t, err)
+	assert.Equal(t, `project="1/7/8/9" priority=high prefetch session="s" bytes=10 queue=2s evaluate=3s stream=4s`, describe(facts, nil))
+	assert.NotZero(t, facts.LengthKey)
 }

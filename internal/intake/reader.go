@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -34,7 +33,7 @@ func NewReader(s Settings) (*Reader, error) {
 
 // read reads the facts of a request. It stops as soon as all members have been
 // found; the rest of the body is not checked. Up to there, the body must be valid
-// JSON with at most 10,000 levels of nesting, which take a few MiB of stack.
+// JSON with at most 10,000 levels of nesting.
 // Invalid UTF-8 in strings is allowed, because most strings are only forwarded. whole
 // is false if only the first bytes of the body are kept: then a body that ends too
 // early is not an error, and the missing members count as absent.
@@ -73,11 +72,11 @@ type walk struct {
 	seen    [maxNodes]bool // nodes found, to detect duplicates
 	met     [members]bool  // wanted members found, null or not
 	project Places
-	names   [maxPlaces]string // parts of the project, by place
+	names   [MaxPlaces]string // parts of the project, by place
 	chain   []Part            // blocks of the project's text
 	several []string          // projects from an array
 	lacking int               // places of the project not found yet
-	lengths [maxPlaces]uint64 // hashes of the parts of the length key, by place; 0 is absent
+	lengths [MaxPlaces]uint64 // hashes of the parts of the length key, by place; 0 is absent
 	facts   Facts
 	scratch []byte // buffer for unescaped strings
 }
@@ -209,11 +208,7 @@ func (w *walk) join() error {
 		return headError(fmt.Sprintf("the project is longer than %d bytes with all its parts", MaxProject))
 	}
 	f := &w.facts
-	if w.lengths != [maxPlaces]uint64{} {
-		for _, part := range w.lengths {
-			f.LengthKey = hash.Pair(f.LengthKey, part)
-		}
-	}
+	f.LengthKey = joinLengths(w.lengths)
 	switch {
 	case len(w.several) > 0 && len(w.chain) > 0:
 		return headError("the project has both blocks and an array of several projects")

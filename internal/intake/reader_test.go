@@ -240,3 +240,25 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 		assert.Equal(t, c.read == Full || c.read == NoProject, d.Facts.Priority == selection.High, name)
 	}
 }
+
+func FuzzRead(f *testing.F) {
+	for _, row := range rows(f) {
+		f.Add([]byte(row.body))
+	}
+	r := newReader(f, pointers{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		before := bytes.Clone(body)
+		class := requireAgreement(t, r, body)
+		require.Equal(t, before, body)
+
+		want, _, _ := r.read(Head{}, body, true)
+		head, _, err := r.read(Head{}, body, false)
+		if class == "" {
+			require.NoError(t, err)
+			require.Equal(t, want, head, "a whole body is a head")
+		}
+		if err != nil {
+			require.Equal(t, class, classOf(t, err), "a head is refused only for what a body is")
+		}
+	})
+}

@@ -50,37 +50,57 @@ func (t jsonText) value(i, depth int) int {
 	return t.number(i)
 }
 
+// levels is the number of levels of nesting that one call of nested scans: one bit each.
+const levels = 64
+
 // nested returns the end of an array or object.
 func (t jsonText) nested(i, depth int) int {
-	object, end := t[i] == '{', t[i]+('}'-'{')
-	if depth >= maxDepth {
-		return t.beyond()
-	}
-	if i = t.space(i + 1); t.at(i) == end {
-		return i + 1
-	}
-	for {
-		if object {
-			if i = t.space(t.string(i)); t.at(i) != ':' {
+	var objects uint64 // whether each open level is an object; the innermost is the lowest bit
+	for open := 0; ; {
+		switch c := t.at(i); {
+		case c == '"':
+			i = t.string(i)
+		case c != '{' && c != '[':
+			i = t.value(i, depth)
+		case depth+open >= maxDepth:
+			return t.beyond()
+		case open == levels:
+			i = t.nested(i, depth+open)
+		default:
+			open, objects = open+1, objects<<1|uint64(c>>5&1) // bit 5 is set in '{', not in '['
+			if i = t.space(i + 1); t.at(i) != c+2 {
+				if c == '{' {
+					i = t.name(i)
+				}
+				continue
+			}
+		}
+		for { // after a value
+			i = t.space(i)
+			if t.at(i) == ',' {
+				if i = t.space(i + 1); objects&1 != 0 {
+					i = t.name(i)
+				}
+				break
+			}
+			if t.at(i) != ']'+byte(objects&1)<<5 {
 				return t.beyond()
 			}
-			i = t.space(i + 1)
-		}
-		if t.at(i) == '"' { // most values are strings: save a call
-			i = t.string(i)
-		} else {
-			i = t.value(i, depth+1)
-		}
-		i = t.space(i)
-		switch t.at(i) {
-		case ',':
-			i = t.space(i + 1)
-		case end:
-			return i + 1
-		default:
-			return t.beyond()
+			objects >>= 1
+			i++
+			if open--; open == 0 {
+				return i
+			}
 		}
 	}
+}
+
+// name returns the end of a member's name and of the colon after it.
+func (t jsonText) name(i int) int {
+	if i = t.space(t.string(i)); t.at(i) != ':' {
+		return t.beyond()
+	}
+	return t.space(i + 1)
 }
 
 // string tests eight bytes at once, as one number. The highest bit of each byte is the result for that byte.

@@ -89,7 +89,7 @@ const (
 // Check adds invalid values to f, and warnings about unwise values.
 func (s Settings) Check(f *settings.Faults) {
 	s.members(f)
-	switch name := textproto.CanonicalMIMEHeaderKey(s.ExpectedHeader); {
+	switch name := s.Canonical().ExpectedHeader; {
 	case name != "" && !isToken(name):
 		f.Add("expected_header", "%q is not a valid header name", name)
 	case slices.Contains(reserved, name):
@@ -111,6 +111,12 @@ func (s Settings) Check(f *settings.Faults) {
 	if s.Budget < s.MaxBody {
 		f.Warn("budget", "%v is less than job.max_body, %v: a job with a larger body than %v is never retried", s.Budget, s.MaxBody, s.Budget)
 	}
+}
+
+// Canonical returns the settings with the names of headers for upstreams in canonical form.
+func (s Settings) Canonical() Settings {
+	s.ExpectedHeader = textproto.CanonicalMIMEHeaderKey(s.ExpectedHeader)
+	return s
 }
 
 // member identifies a member of a job.
@@ -139,7 +145,7 @@ func (m member) String() string {
 const (
 	maxPointer = 256                                              // bytes of a pointer
 	maxNames   = 10                                               // names in a pointer
-	maxNodes   = maxNames * (int(members-priority) + 2*maxPlaces) // names in all pointers
+	maxNodes   = maxNames * (int(members-priority) + 2*MaxPlaces) // names in all pointers
 )
 
 // members returns the tree of the members in the body and the list of the members
@@ -163,8 +169,8 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 			add(m.String(), places[0], m, 0)
 		case n == 0:
 			add(m.String(), Place{}, m, 0)
-		case n > maxPlaces:
-			f.Add(m.String(), "%d places are more than %d", n, maxPlaces)
+		case n > MaxPlaces:
+			f.Add(m.String(), "%d places are more than %d", n, MaxPlaces)
 		default:
 			for i, p := range places {
 				add(fmt.Sprintf("%v[%d]", m, i), p, m, i)

@@ -35,6 +35,9 @@ func (n *node) place(f *settings.Faults, key, pointer string, m member, part int
 	switch p := jsontext.Pointer(pointer); {
 	case !strings.HasPrefix(pointer, "/"):
 		wrong = "is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}"
+		if name := strings.TrimPrefix(pointer, "$."); settings.HostName(name) { // a plain name, or a JSONPath
+			wrong += "; write /" + strings.ReplaceAll(name, ".", "/")
+		}
 	case len(pointer) > maxPointer:
 		wrong = fmt.Sprintf("is longer than %d bytes", maxPointer)
 	case strings.Count(pointer, "/") > maxNames:

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"time"
 
@@ -35,10 +34,10 @@ type Book struct {
 
 	cfg        *Config
 	id         [1]string // request ID, as a header value
+	expected   [1]string // expected duration, as the header value that pilotfish sends; "" if it sends none
 	header     http.Header
 	tail       []byte // last bytes of the response body, if the job's project has blocks
 	notStarted bool   // the response says that the upstream did not start the job
-	expects    bool   // the header with the expected duration was set by pilotfish
 }
 
 // Open starts the book of a request that arrives now. peer is the client's address.
@@ -94,9 +93,6 @@ func (b *Book) identify(own, to http.Header) {
 	}
 }
 
-// Prioritise overrides the job's priority.
-func (b *Book) Prioritise(p selection.Priority) { b.Record.Facts.Priority = p }
-
 // Begin passes the job to the dispatcher. r contains what the job's facts do not. r.Project and r.Name are set
 // only if project limits count the job for another key than its project, such as a gateway's fairness ID.
 func (b *Book) Begin(r dispatch.Request) {
@@ -115,9 +111,8 @@ func (b *Book) Begin(r dispatch.Request) {
 	b.Job = b.cfg.Claimer.Begin(r)
 }
 
-// Claim waits for an upstream and begins an attempt there. now is the start of the attempt.
-func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
-	started := time.Now()
+// Claim waits from started on for an upstream, and begins an attempt there. now is the start of the attempt.
+func (b *Book) Claim(ctx context.Context, started time.Time) (now time.Time, err error) {
 	lease, err := b.cfg.Claimer.Claim(ctx, started, b.Job)
 	if err != nil {
 		b.Record.Queued += time.Since(started)
@@ -127,7 +122,7 @@ func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 		case errors.Is(err, context.DeadlineExceeded):
 			err = record.ErrDeadline
 		}
-		return started, err
+		return started, b.waited(err)
 	}
 	now = started // also for a job that is moved: its upstream was claimed before
 	if lease.Claimed.After(now) {
@@ -139,14 +134,25 @@ func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
+// waited adds why no upstream is known to the error of a job that waited in vain, or for which the queue was full.
+func (b *Book) waited(err error) error {
+	if b.cfg.NoUpstream != nil && (errors.Is(err, dispatch.ErrWaited) || errors.Is(err, dispatch.ErrFull)) {
+		if why := b.cfg.NoUpstream(); why != "" {
+			return fmt.Errorf("%w: %s", err, why)
+		}
+	}
+	return err
+}
+
 // Expect adds the job's expected duration at this upstream to the header of an attempt, in seconds. It does nothing
 // if the duration is unknown or the submitter has set the header. own and to are as in Request.
 func (b *Book) Expect(own, to http.Header) {
-	name, seconds := textproto.CanonicalMIMEHeaderKey(b.cfg.Job.ExpectedHeader), b.Lease.Expected
-	if name == "" || seconds <= 0 || len(own[name]) > 0 && !b.expects {
+	name, seconds := b.cfg.Job.ExpectedHeader, b.Lease.Expected
+	if name == "" || seconds <= 0 || len(own[name]) > 0 && b.expected[0] == "" {
 		return
 	}
-	to[name], b.expects = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}, true
+	b.expected[0] = strconv.FormatFloat(seconds, 'f', 3, 64)
+	to[name] = b.expected[:]
 }
 
 // Identify adds the ID with which the attempt can be withdrawn, and replaces an ID of the submitter.
@@ -158,7 +164,7 @@ func (b *Book) Identify(to http.Header) {
 
 // Move moves the lease to another upstream, after the previous attempt failed with err.
 func (b *Book) Move(now time.Time, address string, err error) {
-	b.Record.EndAttempt(now, pool.Refused, err)
+	b.endAttempt(now, pool.Refused, err)
 	b.Lease.Move(now, address)
 	b.Record.Begin(now, b.Lease.Choice)
 }
@@ -167,14 +173,14 @@ func (b *Book) Move(now time.Time, address string, err error) {
 func (b *Book) Failed(f dispatch.Failure, err error) dispatch.Next {
 	now, lease := time.Now(), b.Lease
 	b.Lease = nil
-	b.Record.EndAttempt(now, f.Outcome, err)
+	b.endAttempt(now, f.Outcome, err)
 	next := lease.Failed(now, f)
 	b.Record.RetryRefused = !next.Again && next.OverBudget
 	return next
 }
 
-// Head records the start of the forwarded response. The upstream's breaker counts it now, not at
-// the end of the response, which can be hours later. Without a lease, the response belongs to an
+// Head records the start of the forwarded response. The upstream's breaker counts it now, because the
+// end of the response can be hours later. Without a lease, the response belongs to an
 // attempt that has ended.
 func (b *Book) Head(now time.Time, status int, h http.Header) {
 	b.Record.TTFB = now.Sub(b.Record.Arrived)
@@ -190,17 +196,23 @@ func (b *Book) Head(now time.Time, status int, h http.Header) {
 	b.Record.Completeness = intake.Partial
 }
 
-// Instead records the status of a response that the submitter got instead of an upstream's.
-func (b *Book) Instead(status int) { b.Record.Status = status }
-
 // Begun reports whether the header of an upstream's response was forwarded.
 func (b *Book) Begun() bool { return b.Record.Completeness != intake.Absent }
 
 // Hint records the load that the upstream reports in the header of its response.
 func (b *Book) Hint(now time.Time, h http.Header) {
-	if hint, ok := b.cfg.Hint(h, now); ok {
+	if hint, err := b.hint(now, h); err == nil {
 		b.Record.Attempt().Hinted(hint)
 	}
+}
+
+// hint parses the load in a header or trailer.
+func (b *Book) hint(now time.Time, h http.Header) (pool.Hint, error) {
+	hint, err := b.cfg.Hint(h, now)
+	if err != nil && b.cfg.NoHint != nil {
+		b.cfg.NoHint(b.Record.Attempt().Upstream, err)
+	}
+	return hint, err
 }
 
 // Response adds the configured headers to a response: the request ID and the explanation. own
@@ -220,8 +232,8 @@ func (b *Book) Trailer(trailer http.Header) {
 		return
 	}
 	now := time.Now()
-	hint, ok := b.cfg.Hint(trailer, now)
-	if !ok {
+	hint, err := b.hint(now, trailer)
+	if err != nil {
 		return
 	}
 	if last := b.Record.Attempt(); last.Hint == nil {

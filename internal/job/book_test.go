@@ -1,9 +1,9 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -15,53 +15,38 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/balancer"
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/balancing"
 )
 
 // desk is a Config with n upstreams, and the records that its sink received.
 type desk struct {
 	Config
 	balancer *balancer.Balancer
-	records  []*record.Job
+	records  balancing.Records
 }
 
 func newDesk(t *testing.T, n int) *desk {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(1, 2))
-	policy, err := selection.New("least-in-flight")
-	require.NoError(t, err)
-	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
-	require.NoError(t, err)
-	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
-		Gate:     breaker.New, Rand: rng,
-	})
-	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue()})
-	require.NoError(t, err)
 	reader, err := intake.NewReader(intake.Default())
 	require.NoError(t, err)
-	x := &desk{balancer: balancer.New(d, balancer.Hooks{})}
+	x := &desk{}
+	x.balancer, _ = balancing.New(t, balancing.Setup{}, balancing.Addresses(n)...)
 	x.Config = Config{
 		Reader: reader, Budget: intake.NewBudget(1<<20, 16<<20), MaxBody: 1 << 20, Claimer: x.balancer,
-		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
-			return pool.Hint{At: now, Waited: -1}, h.Get("Load") != ""
+		Hint: func(h http.Header, now time.Time) (pool.Hint, error) {
+			if h.Get("Load") == "" {
+				return pool.Hint{}, errTest
+			}
+			return pool.Hint{At: now, Waited: -1}, nil
 		},
-		Sinks: []func(*record.Job){func(r *record.Job) { x.records = append(x.records, r) }},
+		Sinks: []func(*record.Job){x.records.Add},
 	}
 	require.NoError(t, x.Check())
-	var set []pool.Upstream
-	for i := range n {
-		set = append(set, pool.Upstream{Address: fmt.Sprintf("10.0.0.%d:9000", i)})
-	}
-	x.balancer.Set(set)
 	return x
 }
 
@@ -73,13 +58,6 @@ func (x *desk) open(t *testing.T) *Book {
 	require.NoError(t, b.Describe([]byte(`{"project_id":1,"priority":"high","timeouts":{"queue_seconds":3,"evaluate_seconds":4}}`), true))
 	b.Begin(dispatch.Request{})
 	return b
-}
-
-func (x *desk) settled(t *testing.T) {
-	t.Helper()
-	inFlight, waiting := x.balancer.Counts()
-	assert.Zero(t, inFlight)
-	assert.Zero(t, waiting)
 }
 
 // A job is accepted with its facts, and counted for another project if a limit's key says so.
@@ -155,13 +133,13 @@ func TestEndings(t *testing.T) {
 		end  func(b *Book)
 		want ended
 	}{
-		"whole":                  {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(Whole, nil) }, ended{intake.Answered, pool.Answered, intake.Complete, 200, ""}},
-		"refused":                {func(b *Book) { b.Head(time.Now(), 404, nil); b.End(Whole, nil) }, ended{intake.Answered, pool.Answered, intake.Complete, 404, ""}},
-		"failed":                 {func(b *Book) { b.Head(time.Now(), 500, nil); b.End(Whole, nil) }, ended{intake.Failed, pool.Failed, intake.Complete, 500, ""}},
-		"not started":            {func(b *Book) { b.Head(time.Now(), 503, http.Header{"Retry-After": {"1"}}); b.End(Whole, nil) }, ended{intake.Failed, pool.NotStarted, intake.Complete, 503, ""}},
-		"cut":                    {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(Cut, errTest) }, ended{intake.Truncated, pool.Truncated, intake.Partial, 200, "a reason"}},
-		"left":                   {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(Left, errTest) }, ended{intake.Gone, pool.Gone, intake.Partial, 200, "a reason"}},
-		"none":                   {func(b *Book) { b.End(None, errTest) }, ended{intake.NoAnswer, pool.Refused, intake.Absent, 0, "a reason"}},
+		"whole":                  {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(pool.Answered, nil) }, ended{intake.Answered, pool.Answered, intake.Complete, 200, ""}},
+		"refused":                {func(b *Book) { b.Head(time.Now(), 404, nil); b.End(pool.Answered, nil) }, ended{intake.Answered, pool.Answered, intake.Complete, 404, ""}},
+		"failed":                 {func(b *Book) { b.Head(time.Now(), 500, nil); b.End(pool.Answered, nil) }, ended{intake.Failed, pool.Failed, intake.Complete, 500, ""}},
+		"not started":            {func(b *Book) { b.Head(time.Now(), 503, http.Header{"Retry-After": {"1"}}); b.End(pool.Answered, nil) }, ended{intake.Failed, pool.NotStarted, intake.Complete, 503, ""}},
+		"cut":                    {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(pool.Truncated, errTest) }, ended{intake.Truncated, pool.Truncated, intake.Partial, 200, "a reason"}},
+		"left":                   {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(pool.Gone, errTest) }, ended{intake.Gone, pool.Gone, intake.Partial, 200, "a reason"}},
+		"none":                   {func(b *Book) { b.End(pool.Refused, errTest) }, ended{intake.NoAnswer, pool.Refused, intake.Absent, 0, "a reason"}},
 		"gone":                   {func(b *Book) { b.Refuse(record.ErrGone) }, ended{intake.Gone, pool.Gone, intake.Absent, 499, record.ErrGone.Error()}},
 		"late":                   {func(b *Book) { b.Refuse(record.ErrDeadline) }, ended{intake.Deadline, pool.Gone, intake.Absent, 504, record.ErrDeadline.Error()}},
 		"a panic":                {func(*Book) {}, ended{intake.Broken, pool.Gone, intake.Absent, 0, ""}},
@@ -169,14 +147,13 @@ func TestEndings(t *testing.T) {
 	} {
 		x := newDesk(t, 1)
 		b := x.open(t)
-		_, err := b.Claim(t.Context())
+		_, err := b.Claim(t.Context(), time.Now())
 		require.NoError(t, err)
 		assert.Equal(t, []dispatch.ProjectLoad{{Name: "1", InFlight: 1}}, x.balancer.Projects(time.Now(), 9))
 		c.end(b)
 		b.Close()
-		x.settled(t)
-		require.Len(t, x.records, 1)
-		r := x.records[0]
+		balancing.RequireIdle(t, x.balancer)
+		r := x.records.Wait(t, 1)[0]
 		require.Len(t, r.Attempts, 1)
 		assert.Equal(t, c.want, ended{r.Outcome, r.Attempts[0].Outcome, r.Completeness, r.Status, r.Err}, name)
 		assert.Equal(t, []string{"7", "POST", "/jobs", "here:1"}, []string{r.ID, r.Method, r.Path, r.Peer})
@@ -190,26 +167,30 @@ func TestEndings(t *testing.T) {
 func TestTheBookOfTwoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newDesk(t, 2)
+		var failed, withoutHint []string
+		x.AttemptFailed = func(a *record.Attempt) { failed = append(failed, a.Upstream+": "+a.Err) }
+		x.NoHint = func(address string, err error) { withoutHint = append(withoutHint, address+": "+err.Error()) }
 		b := x.open(t)
-		_, err := b.Claim(t.Context())
+		_, err := b.Claim(t.Context(), time.Now())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		b.Hint(time.Now(), loaded)
 		next := b.Failed(dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded, Repeatable: true}, errTest)
 		require.True(t, next.Again)
+		assert.Len(t, failed, 1, "before the job ends")
 		assert.Nil(t, b.Lease)
-		x.settled(t)
-		_, err = b.Claim(t.Context())
+		balancing.RequireIdle(t, x.balancer)
+		_, err = b.Claim(t.Context(), time.Now())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		b.Trailer(loaded) // no response has started
 		b.Head(time.Now(), 200, nil)
 		time.Sleep(time.Second)
 		b.Trailer(loaded)
-		b.End(Whole, nil)
+		b.End(pool.Answered, nil)
 		b.Close()
-		x.settled(t)
-		r := x.records[0]
+		balancing.RequireIdle(t, x.balancer)
+		r := x.records.All()[0]
 		require.Len(t, r.Attempts, 2)
 		first, second := r.Attempts[0], r.Attempts[1]
 		assert.NotEqual(t, first.Upstream, second.Upstream)
@@ -218,6 +199,8 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 		assert.Equal(t, []time.Duration{2 * time.Second, 3 * time.Second}, []time.Duration{r.TTFB, r.Total})
 		require.NotNil(t, first.Hint)
 		require.NotNil(t, second.Hint, "the trailer has what the header has not")
+		assert.Equal(t, []string{first.Upstream + ": a reason"}, failed)
+		assert.Equal(t, []string{second.Upstream + ": a reason"}, withoutHint, "each header is parsed once")
 	})
 }
 
@@ -228,7 +211,7 @@ func TestRetriesBeyondTheBudget(t *testing.T) {
 		x := newDesk(t, 2)
 		for n := range 4 {
 			b := x.open(t)
-			_, err := b.Claim(t.Context())
+			_, err := b.Claim(t.Context(), time.Now())
 			require.NoError(t, err)
 			next := b.Failed(dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun, Repeatable: true}, errTest)
 			assert.Equal(t, n < 3, next.Again)
@@ -256,14 +239,37 @@ func TestClaimsThatFail(t *testing.T) {
 			if ctx.Err() == nil {
 				ctx = t.Context()
 			}
-			_, err := b.Claim(ctx)
+			_, err := b.Claim(ctx, time.Now())
 			require.ErrorIs(t, err, want)
 			assert.Nil(t, b.Lease)
 			b.Refuse(err)
 			b.Close()
-			x.settled(t)
-			assert.Empty(t, x.records[0].Attempts)
-			assert.Equal(t, x.records[0].Total, x.records[0].Queued)
+			balancing.RequireIdle(t, x.balancer)
+			r := x.records.All()[0]
+			assert.Empty(t, r.Attempts)
+			assert.Equal(t, r.Total, r.Queued)
+		})
+	}
+}
+
+// While no upstream is known, a job that is shed after its wait, or because the queue is full, gets the reason.
+func TestShedJobsNameTheReasonOfTheWait(t *testing.T) {
+	for want, r := range map[error]dispatch.Request{dispatch.ErrWaited: {}, dispatch.ErrFull: {Bytes: 1 << 40}} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newDesk(t, 0)
+			why := "the list is empty"
+			x.NoUpstream = func() string { return why }
+			for range 2 {
+				b := x.open(t)
+				b.Begin(r)
+				_, err := b.Claim(t.Context(), time.Now())
+				require.ErrorIs(t, err, want)
+				assert.Equal(t, why != "", strings.HasSuffix(err.Error(), ": the list is empty"), "%v", err)
+				b.Refuse(err)
+				b.Close()
+				why = "" // as if upstreams were known
+			}
+			balancing.RequireIdle(t, x.balancer)
 		})
 	}
 }
@@ -282,7 +288,7 @@ func TestHeaders(t *testing.T) {
 	to = http.Header{}
 	b.Request(http.Header{"X-Request-Id": {"theirs"}, "Endpoint-Load-Metrics-Format": {"json"}}, to)
 	assert.Equal(t, http.Header{"Traceparent": {"ours"}}, to)
-	_, err := b.Claim(t.Context())
+	_, err := b.Claim(t.Context(), time.Now())
 	require.NoError(t, err)
 	to = http.Header{}
 	b.Response(nil, to)
@@ -298,7 +304,7 @@ func TestExpect(t *testing.T) {
 	x := newDesk(t, 1)
 	b := x.open(t)
 	defer b.Close()
-	_, err := b.Claim(t.Context())
+	_, err := b.Claim(t.Context(), time.Now())
 	require.NoError(t, err)
 	theirs := http.Header{}
 	expect := func(name string, seconds float64) http.Header {
@@ -310,7 +316,7 @@ func TestExpect(t *testing.T) {
 	assert.Empty(t, expect("", 2))
 	assert.Equal(t, "2.314", expect("Job-Expected", 2.31449).Get("Job-Expected"))
 	assert.Equal(t, "3.000", expect("Job-Expected", 3).Get("Job-Expected"), "the next place")
-	b.expects = false
+	b.expected[0], theirs["Job-Expected"] = "", []string{"3.000"}
 	assert.Equal(t, "3.000", expect("Job-Expected", 4).Get("Job-Expected"), "the submitter's own")
 }
 
@@ -319,4 +325,28 @@ func TestConfig(t *testing.T) {
 	x := newDesk(t, 1)
 	x.MaxBody = 0
 	assert.ErrorContains(t, x.Check(), "MaxBody")
+}
+
+// The end of a response is kept for jobs whose project has blocks, however the response is
+// split into pieces.
+func TestTail(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		b := &Book{}
+		b.Wrote([]byte("nothing"), 7)
+		assert.Nil(t, b.tail)
+		b.Record.Facts.Data = &intake.Parts{Set: true}
+		b.Wrote([]byte("nothing"), 7)
+		assert.Nil(t, b.tail)
+		b.Record.Facts.Data = &intake.Parts{}
+		var all []byte
+		for range rng.IntN(6) {
+			piece := bytes.Repeat([]byte(strings.Repeat(string(rune('a'+rng.IntN(26))), 7)), rng.IntN(300))
+			all = append(all, piece...)
+			b.Wrote(piece, len(piece))
+		}
+		require.Equal(t, string(all[max(0, len(all)-tailBytes):]), string(b.tail))
+		assert.LessOrEqual(t, cap(b.tail), tailBytes)
+		assert.EqualValues(t, 14+len(all), b.Record.Bytes)
+	}
 }

@@ -22,8 +22,15 @@ type Config struct {
 	// Claimer claims an upstream for each attempt.
 	Claimer *balancer.Balancer
 	// Hint parses the load that an upstream reports in the header or the trailer of
-	// its response; ok is false if there is none.
-	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
+	// its response.
+	Hint func(h http.Header, now time.Time) (pool.Hint, error)
+	// NoHint, if not nil, is called with the upstream's address and the error of Hint.
+	NoHint func(address string, err error)
+	// AttemptFailed, if not nil, is called when an attempt ends with an error, before the job is retried.
+	AttemptFailed func(*record.Attempt)
+	// NoUpstream, if not nil, returns why no upstream is known; "" if some are. It is part of the error of a job that waited in vain or
+	// found the queue full.
+	NoUpstream func() string
 	// Found, if not nil, reads from the end of a response which share of the job's data the upstream had cached. It is
 	// called for jobs whose project has blocks.
 	Found func(tail []byte) (share float64, ok bool)
@@ -31,7 +38,7 @@ type Config struct {
 	Prompt func(body []byte) *intake.Parts
 	// AskLoad requests a load report in ORCA's text format with each response.
 	AskLoad bool
-	// Job is the file's section job: the names of the headers that are added for upstreams.
+	// Job is the file's section job, in canonical form (intake.Settings.Canonical).
 	Job intake.Settings
 	// Body, if not nil, is called with the whole body of each valid job. It must not keep body.
 	Body func(r *record.Job, h http.Header, body []byte)

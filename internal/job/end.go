@@ -9,21 +9,6 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Ending is how a response ended.
-type Ending uint8
-
-// The endings, a closed set.
-const (
-	// Whole: it was forwarded completely.
-	Whole Ending = iota
-	// Cut: the upstream aborted it.
-	Cut
-	// Left: the submitter disconnected.
-	Left
-	// None: the upstream sent none.
-	None
-)
-
 // Unframed records that the response was ended by closing the connection, so a truncated response cannot be detected.
 func (b *Book) Unframed() { b.Record.Unframed = true }
 
@@ -46,26 +31,12 @@ func (b *Book) Wrote(piece []byte, n int) {
 	b.tail = append(b.tail, piece...)
 }
 
-// End ends a job with a response. err is the reason if the response is not Whole.
-func (b *Book) End(how Ending, err error) {
+// End ends a job. attempt is pool.Answered for a response that was forwarded completely, pool.Truncated for one that the upstream
+// aborted, pool.Gone if the submitter disconnected, and pool.Refused if the upstream sent none. err is the reason for the others.
+func (b *Book) End(attempt pool.Outcome, err error) {
 	r := &b.Record
 	r.Fail(err)
-	attempt := pool.Answered
-	switch {
-	case how == Cut:
-		attempt, r.Outcome = pool.Truncated, intake.Truncated
-	case how == Left:
-		attempt, r.Outcome = pool.Gone, intake.Gone
-	case how == None:
-		attempt, r.Outcome = pool.Refused, intake.NoAnswer
-	case b.notStarted:
-		attempt, r.Outcome = pool.NotStarted, intake.Failed
-	case r.Status >= http.StatusInternalServerError:
-		attempt, r.Outcome = pool.Failed, intake.Failed
-	default:
-		r.Outcome = intake.Answered
-	}
-	if how == Whole {
+	if attempt == pool.Answered {
 		r.Completeness = intake.Complete
 		if b.Lease != nil && b.tail != nil && b.cfg.Found != nil {
 			if share, ok := b.cfg.Found(b.tail); ok {
@@ -73,7 +44,23 @@ func (b *Book) End(how Ending, err error) {
 			}
 		}
 	}
-	b.done(attempt, err)
+	switch {
+	case attempt == pool.Truncated:
+		r.Outcome = intake.Truncated
+	case attempt == pool.Gone:
+		r.Outcome = intake.Gone
+	case attempt == pool.Refused:
+		r.Outcome = intake.NoAnswer
+	case b.notStarted:
+		attempt, r.Outcome = pool.NotStarted, intake.Failed
+	case r.Status >= http.StatusInternalServerError:
+		attempt, r.Outcome = pool.Failed, intake.Failed
+	default:
+		r.Outcome = intake.Answered
+	}
+	now := time.Now()
+	b.done(now, attempt, err)
+	r.Total = now.Sub(r.Arrived)
 }
 
 // Refuse ends a job without a response of an upstream, and returns the error response to send.
@@ -84,26 +71,36 @@ func (b *Book) Refuse(err error) record.Problem {
 	r := &b.Record
 	r.Fail(err)
 	r.Status, r.Reason, r.Outcome, r.Shedding = p.Status, p.Reason, p.Outcome, p.Shedding
-	b.done(pool.Gone, err)
+	b.done(time.Now(), pool.Gone, err)
 	return p
 }
 
 // done ends the current attempt, if there is one.
-func (b *Book) done(o pool.Outcome, err error) {
+func (b *Book) done(now time.Time, o pool.Outcome, err error) {
 	lease := b.Lease
 	if lease == nil {
 		return
 	}
-	now := time.Now()
 	b.Lease = nil
-	b.Record.EndAttempt(now, o, err)
+	b.endAttempt(now, o, err)
 	lease.Done(now, o)
 }
 
-// Close ends the current attempt if necessary, as after a panic, and passes the record to the sinks.
+// endAttempt records the end of the current attempt.
+func (b *Book) endAttempt(now time.Time, o pool.Outcome, err error) {
+	b.Record.EndAttempt(now, o, err)
+	if err != nil && b.cfg.AttemptFailed != nil {
+		b.cfg.AttemptFailed(b.Record.Attempt())
+	}
+}
+
+// Close ends the current attempt and the job if End did not, as after a panic, and passes the record to the sinks.
 func (b *Book) Close() {
-	b.done(pool.Gone, nil)
-	b.Record.Total = time.Since(b.Record.Arrived)
+	if b.Record.Total == 0 {
+		now := time.Now()
+		b.done(now, pool.Gone, nil)
+		b.Record.Total = now.Sub(b.Record.Arrived)
+	}
 	for _, sink := range b.cfg.Sinks {
 		sink(&b.Record)
 	}

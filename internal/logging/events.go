@@ -60,29 +60,19 @@ func (e *Events) note(event Event) {
 	e.last = slices.Delete(e.last, 0, max(0, len(e.last)-keptEvents))
 }
 
-// noting is a core that keeps lines as events.
-type noting struct {
-	zapcore.LevelEnabler
-	events *Events
-	fields []zapcore.Field
+// eventCore is a zapcore.Core that keeps lines as events. A bounded core around it checks the level.
+type eventCore struct {
+	zapcore.Core // for the methods that are not below
+	events       *Events
+	fields       []zapcore.Field
 }
 
-// With implements zapcore.Core.
-func (n noting) With(fields []zapcore.Field) zapcore.Core {
+func (n eventCore) With(fields []zapcore.Field) zapcore.Core {
 	n.fields = slices.Concat(n.fields, fields)
 	return n
 }
 
-// Check implements zapcore.Core.
-func (n noting) Check(e zapcore.Entry, line *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if n.Enabled(e.Level) {
-		return line.AddCore(e, n)
-	}
-	return line
-}
-
-// Write implements zapcore.Core.
-func (n noting) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (n eventCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	object := zapcore.NewMapObjectEncoder()
 	for _, f := range slices.Concat(n.fields, fields) {
 		f.AddTo(object)
@@ -107,6 +97,3 @@ func (n noting) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	n.events.note(event)
 	return nil
 }
-
-// Sync implements zapcore.Core.
-func (noting) Sync() error { return nil }

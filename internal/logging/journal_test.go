@@ -39,7 +39,7 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1"}}
 	look := func() []string {
 		for range 3 { // each change is logged once
-			j.Look([]pool.State{state})
+			j.LogChanges([]pool.State{state})
 		}
 		return lines()
 	}
@@ -52,25 +52,30 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.ReportFresh = false
 	assert.Empty(t, look(), "the next may be under way")
 	j.ReportFailed("a:1", false, errors.New("status 500"))
-	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (status 500)"}, look())
+	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is estimated from other jobs and upstreams (status 500)"}, look())
 	state.ReportFresh = true
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
 
-	j.Ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: "connection refused"}, {Upstream: "b:1"}}})
-	state.Breaker, state.Reason = health.Status{State: health.Open, Why: "5 refused or lost connections in a row"}, pool.Shut
+	j.AttemptFailed(&record.Attempt{Upstream: "a:1", Outcome: pool.NoAnswer, Err: "EOF"})
+	j.AttemptFailed(&record.Attempt{Upstream: "a:1", Outcome: pool.Gone, Err: "the submitter disconnected"})
+	state.Breaker, state.Reason = health.Status{State: health.Open, Why: "5 refused or lost connections in a row", Until: time.Unix(1, 0)}, pool.Shut
 	assert.Equal(t, []string{
-		"warn a:1 breaker opened: jobs go elsewhere (5 refused or lost connections in a row), connection refused",
+		"warn a:1 breaker opened: jobs go elsewhere (5 refused or lost connections in a row), EOF",
 		"warn <nil> panic: every breaker is open, so jobs go to all upstreams (<nil>)",
 	}, look())
-	state.Breaker.State, state.Reason = health.HalfOpen, pool.Eligible
+	state.Breaker.State, state.Breaker.Until, state.Reason = health.HalfOpen, time.Time{}, pool.Eligible
 	assert.Equal(t, []string{"info <nil> the panic is over (<nil>)"}, look())
 	state.Breaker = health.Status{State: health.Closed}
 	assert.Equal(t, []string{"info a:1 breaker closed: the upstream works again (<nil>)"}, look())
+	state.Breaker, state.Reason = health.Status{State: health.Open, Why: "health check failed: status 503"}, pool.Shut
+	assert.Equal(t, "warn a:1 breaker opened: jobs go elsewhere (health check failed: status 503)", look()[0], "the error of the incident before is over")
+	state.Breaker, state.Reason = health.Status{State: health.Closed}, pool.Eligible
+	look()
 
 	state.Suspect = "2 reports in a row failed"
 	assert.Equal(t, []string{"warn a:1 the upstream is suspect: it seems to hang, and new jobs go elsewhere (2 reports in a row failed)"}, look())
 	state.Suspect = ""
-	assert.Equal(t, []string{"info a:1 the upstream is no longer suspect: it reports or answers again (<nil>)"}, look())
+	assert.Equal(t, []string{"info a:1 the upstream is no longer suspect: it reports or responds again (<nil>)"}, look())
 
 	state.Implausible = "4000 cores"
 	assert.Equal(t, []string{"warn a:1 the upstream reports implausible figures: they count as unknown (4000 cores)"}, look())
@@ -88,23 +93,41 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	assert.Equal(t, []string{"info a:1 the upstream takes jobs again: it no longer drains (<nil>)"}, look())
 }
 
+// An invalid load header is logged once, and again after a minute without one.
+func TestJournalOfInvalidLoadHeaders(t *testing.T) {
+	j, lines := newJournal()
+	states := []pool.State{{Upstream: pool.Upstream{Address: "a:1"}, ReportFresh: true}}
+	const begins = "warn a:1 the upstream's load header is invalid: its load is not read from it (%s)"
+	for _, fault := range []string{"stalled=x", "running=y"} {
+		for range 100 {
+			j.HintInvalid("a:1", errors.New(fault))
+			j.LogChanges(states)
+		}
+		assert.Equal(t, []string{fmt.Sprintf(begins, fault)}, lines())
+		for range hintPause {
+			j.LogChanges(states)
+		}
+		assert.Equal(t, []string{"info a:1 the upstream has sent no invalid load header for a minute (<nil>)"}, lines())
+	}
+}
+
 // An upstream that has never reported is logged once, after a few polls. Only a 404 means that it has no reports.
 func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
 	for cause, want := range map[error]string{
-		notFound{}:               "warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there (status 404)",
-		errors.New("status 500"): "warn u0:1 the upstream has not reported yet: its load is judged by this sidecar's own jobs there (status 500)",
+		notFound{}:               "warn u0:1 the upstream reports nothing: its load is estimated from other jobs and upstreams (status 404)",
+		errors.New("status 500"): "warn u0:1 the upstream has not reported yet: its load is estimated from other jobs and upstreams (status 500)",
 	} {
 		j, lines := newJournal()
 		states := []pool.State{{Upstream: pool.Upstream{Address: "u0:1"}}, {Upstream: pool.Upstream{Address: "u1:1"}, ReportFresh: true}}
 		for range enoughPolls - 1 {
 			j.ReportFailed("u0:1", true, cause)
 		}
-		j.Look(states)
+		j.LogChanges(states)
 		assert.Empty(t, lines())
 		for range enoughPolls {
 			j.ReportFailed("u0:1", true, cause)
 			j.ReportFailed("u1:1", true, cause) // its load is known from responses
-			j.Look(states)
+			j.LogChanges(states)
 		}
 		assert.Equal(t, []string{want}, lines())
 	}
@@ -120,13 +143,13 @@ func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
 	j, lines := newJournal()
 	up := pool.State{Upstream: pool.Upstream{Address: "a:1"}, ReportFresh: true}
 	down := up
-	down.DownSince, down.ReportFresh, down.Suspect = time.Date(2026, 3, 1, 19, 17, 30, 0, time.Local), false, "it owes 3 answers"
+	down.DownSince, down.ReportFresh, down.Suspect = time.Date(2026, 3, 1, 19, 17, 30, 0, time.UTC), false, "it owes 3 answers"
 	down.Breaker.Why, down.Slow = "connection refused", "10 times as slow"
 	j.ReportFailed("a:1", false, errors.New("late"))
 	for _, s := range []pool.State{up, down, down, up} {
-		j.Look([]pool.State{s})
+		j.LogChanges([]pool.State{s})
 	}
-	assert.Equal(t, []string{"warn a:1 the upstream is down: jobs go elsewhere (connection refused since 19:17)", "info a:1 the upstream is up again (<nil>)"}, lines())
+	assert.Equal(t, []string{"warn a:1 the upstream is down: jobs go elsewhere (connection refused since 2026-03-01 19:17 UTC)", "info a:1 the upstream is up again (<nil>)"}, lines())
 }
 
 // The log uses the same words for conditions as the status of the upstream.
@@ -139,7 +162,7 @@ func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 		pool.IsSlow:        {Slow: "a test"},
 	} {
 		j, lines := newJournal()
-		j.Look([]pool.State{s})
+		j.LogChanges([]pool.State{s})
 		got := lines()
 		if assert.Len(t, got, 1) {
 			assert.Contains(t, got[0], word)
@@ -151,12 +174,12 @@ func TestTheLogUsesTheWordsOfTheStatus(t *testing.T) {
 func TestJournalForgets(t *testing.T) {
 	j, lines := newJournal()
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1", Draining: true}}
-	j.Look([]pool.State{state})
+	j.LogChanges([]pool.State{state})
 	assert.Len(t, lines(), 1)
 	j.ReportFailed("gone:1", false, errors.New("late"))
-	j.Look(nil)
+	j.LogChanges(nil)
 	assert.Empty(t, j.seen)
-	j.Look([]pool.State{state})
+	j.LogChanges([]pool.State{state})
 	assert.Len(t, lines(), 1)
 }
 

@@ -45,7 +45,6 @@ func (h handler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs implements slog.Handler.
 func (h handler) WithAttrs(all []slog.Attr) slog.Handler { return h.with(all) }
 
 func (h handler) with(all []slog.Attr) handler {
@@ -55,7 +54,6 @@ func (h handler) with(all []slog.Attr) handler {
 	return h
 }
 
-// WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler {
 	h.group += name + "."
 	return h
@@ -76,15 +74,13 @@ func zapLevel(l slog.Level) zapcore.Level {
 // maxList bounds the texts of a list in a line. Servers, catalogues and files choose much of them.
 const maxList = 100
 
-// bounded is a core whose lines have bounds.
+// bounded is a zapcore.Core whose lines have bounds.
 type bounded struct{ zapcore.Core }
 
-// With implements zapcore.Core.
 func (b bounded) With(fields []zapcore.Field) zapcore.Core {
 	return bounded{b.Core.With(shorten(fields))}
 }
 
-// Check implements zapcore.Core.
 func (b bounded) Check(e zapcore.Entry, line *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if b.Enabled(e.Level) {
 		return line.AddCore(e, b)
@@ -92,7 +88,6 @@ func (b bounded) Check(e zapcore.Entry, line *zapcore.CheckedEntry) *zapcore.Che
 	return line
 }
 
-// Write implements zapcore.Core.
 func (b bounded) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	e.Message = settings.Cut(e.Message, settings.MaxText)
 	return b.Core.Write(e, shorten(fields))

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,9 +63,9 @@ type Log struct {
 	// Level is the minimum level. It can be changed at any time.
 	Level zap.AtomicLevel
 
-	encoder zapcore.Encoder
-	lines   *writer
-	good    atomic.Int64 // jobs that did not fail
+	lines *writer
+	jobs  sync.Pool    // of lines
+	good  atomic.Int64 // jobs that did not fail
 }
 
 // New returns a log whose lines go to w.
@@ -91,9 +92,9 @@ func New(w io.Writer, level string) (*Log, error) {
 	}))
 	events := &Events{}
 	all := quiet.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewTee(core, bounded{noting{LevelEnabler: zap.InfoLevel, events: events}})
+		return zapcore.NewTee(core, bounded{eventCore{Core: zapcore.NewCore(encoder, zapcore.AddSync(io.Discard), zap.InfoLevel), events: events}})
 	}))
-	return &Log{Logger: all, Quiet: quiet, Events: events, Level: at, encoder: encoder, lines: lines}, nil
+	return &Log{Logger: all, Quiet: quiet, Events: events, Level: at, lines: lines, jobs: sync.Pool{New: func() any { return new(line) }}}, nil
 }
 
 // Lost returns the number of lines that were dropped because earlier ones could not be written in time.
@@ -111,10 +112,10 @@ func (l *Log) Job(set Settings, r *record.Job) {
 	if !l.Level.Enabled(level) {
 		return
 	}
-	entry := zapcore.Entry{Level: level, Time: r.Ended(), Message: "job"}
-	line, _ := l.encoder.EncodeEntry(entry, []zap.Field{zap.Inline(r)}) // it never fails for a job's fields
-	defer line.Free()
-	_, _ = l.lines.Write(line.Bytes()) // it never fails
+	job := l.jobs.Get().(*line)
+	defer l.jobs.Put(job)
+	job.encode(level, r)
+	_, _ = l.lines.Write(job.text) // it never fails
 }
 
 // chosen counts a job and reports whether it is logged. Jobs that did not fail are sampled at even distances.

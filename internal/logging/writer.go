@@ -44,7 +44,7 @@ type writer struct {
 func (w *writer) Write(lines []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := !w.some()
+	first := !w.hasLines()
 	if len(w.waiting)+len(lines) > cmp.Or(w.limit, maxWaiting) || w.missing > 0 {
 		w.missing++
 		w.lost.Add(1)
@@ -61,14 +61,14 @@ func (w *writer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// some reports whether there is something to write; w.mu must be held.
-func (w *writer) some() bool { return len(w.waiting) > 0 || w.missing > 0 }
+// hasLines reports whether there is something to write; w.mu must be held.
+func (w *writer) hasLines() bool { return len(w.waiting) > 0 || w.missing > 0 }
 
 // flush starts to write the waiting lines.
 func (w *writer) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.writing == nil && w.some() {
+	if w.writing == nil && w.hasLines() {
 		w.begin()
 	}
 }
@@ -82,7 +82,7 @@ func (w *writer) begin() {
 // write writes until no lines wait. The note about dropped lines follows the line before them.
 func (w *writer) write() {
 	w.mu.Lock()
-	for w.some() {
+	for w.hasLines() {
 		lines := w.waiting
 		if w.missing > 0 {
 			lines = append(lines, w.note(w.missing)...)

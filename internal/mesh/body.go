@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/mesh/h2"
 	"example.org/pilotfish/internal/record"
 )
 
-// body is the part of a request's body that was received before an upstream was claimed.
+// body is a request's body: what was received before an upstream was claimed, and a reader of the rest.
 type body struct {
 	// kept is the kept part of the body of a duplex stream. It is nil in the other modes, in which Envoy keeps the
 	// body.
@@ -36,14 +37,14 @@ func (b body) release() {
 func (x *exchange) read() (b body, err error) {
 	cfg, first, length := &x.f.cfg, x.first, x.first.length()
 	switch first.requestMode {
-	case bufferedBody, duplexBody:
+	case bufferedBody, partialBody, duplexBody:
 	case noBody:
 		if !cfg.Reader.ReadsBody() {
 			break
 		}
 		fallthrough
 	default:
-		return b, fmt.Errorf("%w: request_body_mode is %s; set BUFFERED, or FULL_DUPLEX_STREAMED with request_trailer_mode SEND, or NONE where no key of the section job is in the body",
+		return b, fmt.Errorf("%w: request_body_mode is %s; set BUFFERED, BUFFERED_PARTIAL, or FULL_DUPLEX_STREAMED with request_trailer_mode SEND, or NONE where no key of the section job is in the body",
 			record.ErrMode, first.requestMode)
 	}
 	if m := first.responseMode; m != noBody && m != duplexBody {
@@ -54,16 +55,25 @@ func (x *exchange) read() (b body, err error) {
 	case length > cfg.MaxBody:
 		return b, fmt.Errorf("%w: %d bytes declared, %d allowed", intake.ErrTooLarge, length, cfg.MaxBody)
 	case first.end, first.requestMode == noBody:
-		return b, x.book.Describe(nil, true)
+		return b, x.describe(nil, true)
 	case first.requestMode == duplexBody:
 		return x.readPieces(length)
 	}
-	return b, x.readWhole()
+	return b, x.readMessage(length)
 }
 
-// readWhole reads a body that Envoy has buffered. Envoy keeps it, so a waiting job needs no memory for it
-// here.
-func (x *exchange) readWhole() error {
+// describe reads the job's members. A long body, and the tokens of a prompt, which an upstream is asked for, must not
+// delay other streams.
+func (x *exchange) describe(body []byte, whole bool) error {
+	if len(body) > maxPiece || x.f.cfg.Prompt != nil {
+		x.ctx.leave()
+	}
+	return x.book.Describe(body, whole)
+}
+
+// readMessage reads a body that Envoy has buffered, or its first bytes. Envoy keeps it, so a waiting job needs no memory
+// for it here.
+func (x *exchange) readMessage(length int64) error {
 	if err := x.send(proceed(x.stream.message(), requestHeadersReply, nil)); err != nil {
 		return err
 	}
@@ -72,13 +82,17 @@ func (x *exchange) readWhole() error {
 		return err
 	}
 	if m.kind != requestBody {
-		return fmt.Errorf("%w: it continued without the request's body", errLeft)
+		return fmt.Errorf("%w: a message of another kind arrived instead of the request's body", errLeft)
 	}
-	x.book.Body(int64(len(m.body)), true)
-	if limit := x.f.cfg.MaxBody; x.book.Record.Body > limit {
-		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, len(m.body), limit)
+	n := int64(len(m.body))
+	whole := m.end || n == length || x.first.requestMode == bufferedBody // trailers can follow a whole body
+	if whole {
+		x.book.Body(n, true)
 	}
-	return x.book.Describe(m.body, true)
+	if limit := x.f.cfg.MaxBody; n > limit {
+		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, n, limit)
+	}
+	return x.describe(m.body, whole)
 }
 
 // readPieces reads a body that is sent in pieces, until its end or until the budget is exhausted.
@@ -89,38 +103,44 @@ func (x *exchange) readPieces(length int64) (b body, err error) {
 		return body{}, err
 	}
 	x.book.Body(b.kept.Len(), b.kept.Whole())
-	if err := x.book.Describe(b.kept.Bytes(), b.kept.Whole()); err != nil {
+	if !b.kept.Whole() { // received data is not read while the job waits, so count it
+		err = x.stream.hold(h2.StreamWindow)
+	}
+	if err == nil {
+		err = x.describe(b.kept.Bytes(), b.kept.Whole())
+	}
+	if err != nil {
 		b.release()
 		return body{}, err
 	}
 	return b, nil
 }
 
-// forward sends the received part of the body back to Envoy, after the reply m. It queues all messages except the last.
+// forward sends m, the reply with the upstreams, and the received part of the body of a duplex stream.
 func (x *exchange) forward(b body, m []byte) error {
+	if err := x.send(m); err != nil {
+		return err
+	}
 	all := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
 	if left := b.pieces.left; len(left) > 0 || len(all) == 0 {
 		all = append(all, left)
 	}
 	for i, one := range all {
-		if err := x.queue(m); err != nil {
+		last := i == len(all)-1 && b.pieces.ended && !b.pieces.trailers
+		if err := x.send(piece(x.stream.message(), requestBodyReply, one, last)); err != nil {
 			return err
 		}
-		last := i == len(all)-1 && b.pieces.ended && !b.pieces.trailers
-		m = piece(x.stream.message(), requestBodyReply, one, last)
 	}
 	if b.pieces.trailers {
-		if err := x.queue(m); err != nil {
-			return err
-		}
-		m = trailers(x.stream.message(), requestTrailersReply)
+		return x.send(trailers(x.stream.message(), requestTrailersReply))
 	}
-	return x.send(m)
+	return nil
 }
 
 // pieces reads a body from Envoy's messages.
 type pieces struct {
 	receive  func() (*message, error)
+	bytes    int64  // received bytes
 	left     []byte // of the last piece, valid until the next receive
 	ended    bool   // no piece follows
 	trailers bool   // the request's trailers were received and need a reply
@@ -138,10 +158,11 @@ func (p *pieces) Read(into []byte) (int, error) {
 		switch m.kind {
 		case requestBody:
 			p.left, p.ended = m.body, m.end
+			p.bytes += int64(len(m.body))
 		case requestTrailers:
 			p.ended, p.trailers = true, true
 		default:
-			return 0, fmt.Errorf("%w: it continued before the end of the request", errLeft)
+			return 0, fmt.Errorf("%w: a message of another kind arrived before the end of the request's body", errLeft)
 		}
 	}
 	n := copy(into, p.left)

@@ -13,6 +13,8 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/mesh/h2"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
@@ -34,8 +36,9 @@ const (
 // uses it.
 type exchange struct {
 	f      *Filter
-	ctx    context.Context // of the wait for an upstream
+	ctx    *waiting // context of the wait for an upstream
 	cancel context.CancelCauseFunc
+	caller *caller
 	stream *stream
 	first  *message // the request's headers
 	book   job.Book
@@ -45,12 +48,12 @@ type exchange struct {
 	details string // why Envoy sent a response of its own
 }
 
-func newExchange(f *Filter, r *http.Request, s *stream, first *message) *exchange {
-	x := &exchange{f: f, stream: s, first: first, limit: f.cfg.MaxBody + maxHead}
-	ctx, cancel := context.WithCancelCause(r.Context())
+func newExchange(f *Filter, c *caller, s *stream, first *message) *exchange {
+	x := &exchange{f: f, caller: c, stream: s, first: first, limit: f.cfg.MaxBody + maxHead}
+	ctx, cancel := context.WithCancelCause(context.Background())
 	x.cancel = cancel
-	x.ctx = &waiting{Context: ctx, watch: func() { s.watch(func() { cancel(errLeft) }) }}
-	x.book.Open(&f.cfg, time.Now(), first.intakeHead(), r.RemoteAddr)
+	x.ctx = &waiting{Context: ctx, detach: func() { s.Detach(func() { cancel(errLeft) }) }}
+	x.book.Open(&f.cfg, time.Now(), intake.Head{Method: first.method, Path: first.path, Header: first.header}, c.address)
 	return x
 }
 
@@ -72,7 +75,7 @@ func (x *exchange) run() error {
 	add := http.Header{}
 	x.book.Request(x.first.header, add)
 	if p, ok := selection.ParsePriority(x.first.header.Get(objectiveHeader)); ok {
-		x.book.Prioritise(p)
+		x.book.Record.Facts.Priority = p
 	}
 	tenant := x.first.header.Get(fairnessHeader)
 	job := dispatch.Request{Project: intake.Key(tenant), Name: settings.Cut(tenant, settings.MaxText), Bytes: b.bytes(), Fallbacks: true}
@@ -80,7 +83,7 @@ func (x *exchange) run() error {
 		job.Among = append([]string{}, x.first.subset...)
 	}
 	x.book.Begin(job)
-	if _, err := x.book.Claim(x.ctx); err != nil {
+	if _, err := x.book.Claim(x.ctx, time.Now()); err != nil {
 		return x.refuse(err)
 	}
 	x.book.Expect(x.first.header, add)
@@ -90,25 +93,24 @@ func (x *exchange) run() error {
 	return x.follow(b)
 }
 
-// place sends the addresses of the upstreams to Envoy, with headers to add, and the kept part of the body.
+// place sends the addresses of the upstreams to Envoy, with headers to add, and replies to the received part of the body.
 func (x *exchange) place(b body, add http.Header) error {
 	x.state = placed
 	reply := requestHeadersReply
-	if x.first.requestMode == bufferedBody && !x.first.end {
+	if b.pieces == nil && x.first.requestMode != noBody && !x.first.end {
 		reply = requestBodyReply
 	}
-	if x.first.responseMode == noBody && b.kept == nil {
+	if x.first.responseMode == noBody && b.pieces == nil {
 		x.limit = maxHead
 	}
 	addresses := append([]string{x.book.Lease.Address}, x.book.Lease.Fallbacks...)
 	m := destination(x.stream.message(), reply, addresses, add)
-	if b.kept == nil {
+	if b.pieces == nil {
 		return x.send(m)
 	}
 	return x.forward(b, m)
 }
 
-// refuse makes Envoy send an error response.
 func (x *exchange) refuse(err error) error {
 	p := x.book.Refuse(err)
 	x.state = refused
@@ -121,14 +123,13 @@ func (x *exchange) refuse(err error) error {
 	return x.send(immediate(x.stream.message(), p, header))
 }
 
-// receive waits for Envoy's next message.
 func (x *exchange) receive() (*message, error) {
 	b, err := x.stream.receive(x.limit, 1)
 	switch {
 	case err == nil:
 	case errors.Is(err, intake.ErrTooLarge):
 		return nil, fmt.Errorf("%w; job.max_body is %d bytes", err, x.f.cfg.MaxBody)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), x.ctx.Err() != nil:
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, h2.ErrGone):
 		return nil, errLeft
 	default:
 		return nil, err
@@ -141,13 +142,8 @@ func (x *exchange) receive() (*message, error) {
 }
 
 // send replies to Envoy.
-func (x *exchange) send(m []byte) error { return left(x.stream.send(m)) }
-
-// queue replies to Envoy together with the next reply.
-func (x *exchange) queue(m []byte) error { return left(x.stream.queue(m)) }
-
-// left wraps the error of writing a reply.
-func left(err error) error {
+func (x *exchange) send(m []byte) error {
+	err := x.stream.send(m)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errLeft, err)
 	}
@@ -163,10 +159,10 @@ func (x *exchange) close() {
 	case x.state == reading, x.state == placed:
 		x.book.Refuse(errLeft)
 	case x.state == responding:
-		x.book.End(job.Left, errLeft)
+		x.book.End(pool.Gone, errLeft)
 	case x.state == local:
-		x.book.End(job.None, fmt.Errorf("%w: Envoy responded itself: %s", record.ErrNoAnswer, x.details))
+		x.book.End(pool.Refused, fmt.Errorf("%w: Envoy responded itself: %s", record.ErrNoAnswer, x.details))
 	case x.state == complete:
-		x.book.End(job.Whole, nil)
+		x.book.End(pool.Answered, nil)
 	}
 }

@@ -27,7 +27,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -57,13 +56,13 @@ func New(cfg job.Config) (*Filter, error) {
 
 // process serves one stream, which is one HTTP request. An error ends the stream; Envoy's
 // failure_mode_allow decides what happens to the request then.
-func (f *Filter) process(r *http.Request, s *stream) error {
+func (f *Filter) process(c *caller, s *stream) error {
 	b, err := s.receive(maxHead, headWeight)
 	switch {
 	case errors.Is(err, intake.ErrTooLarge), errors.Is(err, intake.ErrNoRoom):
 		return failure{codes.ResourceExhausted, err}
 	case errors.Is(err, record.ErrSlow):
-		return failure{codes.DeadlineExceeded, errNoMessage}
+		return failure{codes.DeadlineExceeded, errors.New("no message was received in time")}
 	case errors.Is(err, io.EOF):
 		return nil // the caller sent no request
 	case err != nil:
@@ -74,20 +73,16 @@ func (f *Filter) process(r *http.Request, s *stream) error {
 		return failure{codes.InvalidArgument, err}
 	}
 	if first.kind != requestHeaders || first.observability {
-		return failure{codes.InvalidArgument, errNoRequest}
+		return failure{codes.InvalidArgument, errors.New("the first message must be the request's headers, and observability_mode must be off")}
 	}
-	s.keep()
-	x := newExchange(f, r, s, first)
+	s.kept, s.reserved = s.reserved, 0 // the headers are kept until the stream ends
+	x := newExchange(f, c, s, first)
 	defer x.close()
 	return x.run()
 }
 
-var (
-	errNoRequest = errors.New("the first message must be the request's headers, and observability_mode must be off")
-	errNoMessage = errors.New("no message was received in time")
-	// errLeft: the stream ended before the response did.
-	errLeft = fmt.Errorf("%w, or Envoy gave the request up", record.ErrGone)
-)
+// errLeft: the stream ended before the response did.
+var errLeft = fmt.Errorf("%w, or Envoy cancelled the request", record.ErrGone)
 
 // streamTimes are the timeouts of streams.
 var streamTimes = timeouts{first: 10 * time.Second, message: 30 * time.Second}

@@ -3,12 +3,10 @@ package mesh
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math"
-	"math/rand/v2"
+	"errors"
+	"log"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,19 +20,16 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/balancer"
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/balancing"
 )
 
 // patience ends tests that hang.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // fixture is a filter over n upstreams behind a gRPC server.
 type fixture struct {
@@ -48,49 +43,30 @@ type fixture struct {
 	address  string // of the server
 	client   *grpc.ClientConn
 
-	mu      sync.Mutex
-	records []*record.Job
+	records balancing.Records
 	waiting []*envoy // streams of jobs that wait, begun by wait
 }
 
-func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
+var address = balancing.Address
 
 func newFixture(t testing.TB, n int, change func(*job.Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, budget: intake.NewBudget(1<<20, 16<<20)}
-	rng := rand.New(rand.NewPCG(1, 2))
-	policy, err := selection.New("least-in-flight")
-	require.NoError(t, err)
-	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
-	require.NoError(t, err)
-	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
-		Gate:     breaker.New, Rand: rng,
-	})
-	require.NoError(t, err)
 	queue := dispatch.DefaultQueue()
 	queue.Jobs, queue.Wait = 2, 10*time.Millisecond // tests of waiting jobs set a longer time in the job
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
-	require.NoError(t, err)
-	f.pool, f.balancer = p, balancer.New(d, balancer.Hooks{})
-	var set []pool.Upstream
-	for i := range n {
-		set = append(set, pool.Upstream{Address: address(i)})
-	}
-	f.balancer.Set(set)
+	f.balancer, f.pool = balancing.New(t, balancing.Setup{Queue: queue}, balancing.Addresses(n)...)
 	reader, err := intake.NewReader(intake.Default())
 	require.NoError(t, err)
 	f.cfg = job.Config{
 		Reader: reader, Budget: f.budget, Claimer: f.balancer, MaxBody: 8 << 20,
-		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
-			return pool.Hint{At: now}, h.Get("X-Load") != ""
+		Hint: func(h http.Header, now time.Time) (pool.Hint, error) {
+			if h.Get("X-Load") == "" {
+				return pool.Hint{}, errors.New("no load")
+			}
+			return pool.Hint{At: now}, nil
 		},
 		Found: func(tail []byte) (share float64, ok bool) { return 1, bytes.Contains(tail, []byte("cached_tokens")) },
-		Sinks: []func(*record.Job){func(j *record.Job) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.records = append(f.records, j)
-		}},
+		Sinks: []func(*record.Job){f.records.Add},
 	}
 	if change != nil {
 		change(&f.cfg)
@@ -108,7 +84,7 @@ func (f *fixture) serve() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(f.t, err)
 	f.server = NewServer(ServerConfig{
-		Filter: func() (*Filter, func()) { return filter, func() {} }, Budget: f.cfg.Budget, Streams: 100,
+		Filter: func() (*Filter, func()) { return filter, func() {} }, Budget: f.cfg.Budget, Streams: 100, ErrorLog: log.Default(),
 		Ready: func() error {
 			if !f.balancer.Ready() {
 				return pool.ErrEmpty
@@ -126,9 +102,7 @@ func (f *fixture) serve() {
 		defer cancel()
 		assert.NoError(f.t, f.server.Shutdown(ctx))
 		assert.NoError(f.t, <-ended)
-		inFlight, waiting := f.balancer.Counts()
-		assert.Zero(f.t, inFlight, "leases are open")
-		assert.Zero(f.t, waiting, "jobs wait")
+		balancing.RequireIdle(f.t, f.balancer)
 		assert.Zero(f.t, f.budget.Used(), "bodies are kept")
 	})
 }
@@ -144,28 +118,19 @@ func (f *fixture) dial() *grpc.ClientConn {
 
 // overload makes the upstreams refuse further jobs, or take them again.
 func (f *fixture) overload(on bool) {
-	r := pool.Report{At: time.Now(), CoresBusy: -1, Completed: -1, Wait: math.NaN()}
+	stalled := 0.0
 	if on {
-		r.Stalled[selection.Low] = 1000
+		stalled = 1000
 	}
 	for _, s := range f.balancer.States() {
-		f.balancer.Report(s.Address, r)
+		f.balancer.Report(s.Address, balancing.Report(stalled))
 	}
 }
 
 // ended waits for n records and returns the last.
 func (f *fixture) ended(n int) *record.Job {
 	f.t.Helper()
-	var last *record.Job
-	require.Eventually(f.t, func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if len(f.records) > 0 {
-			last = f.records[len(f.records)-1]
-		}
-		return len(f.records) == n
-	}, patience, time.Millisecond)
-	return last
+	return f.records.Wait(f.t, n)[n-1]
 }
 
 // envoy is Envoy's end of a stream.
@@ -196,6 +161,13 @@ func (e *envoy) recv() *ext.ProcessingResponse {
 	return m
 }
 
+// exchange sends a message, and returns the reply.
+func (e *envoy) exchange(m *ext.ProcessingRequest) *ext.ProcessingResponse {
+	e.t.Helper()
+	e.send(m)
+	return e.recv()
+}
+
 // mode are the body modes of a filter's configuration.
 type mode struct {
 	request, response modes.ProcessingMode_BodySendMode
@@ -204,6 +176,7 @@ type mode struct {
 var (
 	bufferedMode = mode{modes.ProcessingMode_BUFFERED, modes.ProcessingMode_NONE}
 	duplexMode   = mode{modes.ProcessingMode_FULL_DUPLEX_STREAMED, modes.ProcessingMode_FULL_DUPLEX_STREAMED}
+	partialMode  = mode{modes.ProcessingMode_BUFFERED_PARTIAL, modes.ProcessingMode_NONE}
 )
 
 // headers is the first message for a POST.
@@ -283,18 +256,24 @@ func (f *fixture) wait(n int) {
 	}, patience, time.Millisecond)
 }
 
-// settled ends the server, and looks at the records of all streams that reached the
-// filter. A stream that was reset at once may not have reached it.
-func (f *fixture) settled(most int) {
+// stop ends the server when all streams have ended.
+func (f *fixture) stop() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
 	require.NoError(f.t, f.server.Shutdown(ctx))
-	n := len(f.records)
-	assert.LessOrEqual(f.t, n, most)
-	assert.Greater(f.t, n, most/4)
+}
+
+// settled ends the server, and looks at the records of all streams that reached the
+// filter. A stream that was reset at once may not have reached it.
+func (f *fixture) settled(most int) {
+	f.t.Helper()
+	f.stop()
+	records := f.records.All()
+	assert.LessOrEqual(f.t, len(records), most)
+	assert.Greater(f.t, len(records), most/4)
 	seen := map[*record.Job]bool{}
-	for _, j := range f.records {
+	for _, j := range records {
 		assert.False(f.t, seen[j], "recorded twice")
 		seen[j] = true
 		assert.NotEqual(f.t, intake.Broken, j.Outcome)

@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -37,6 +36,7 @@ type bodyMode uint64
 const (
 	noBody       bodyMode = 0
 	bufferedBody bodyMode = 2 // whole, in one message
+	partialBody  bodyMode = 3 // in one message, which Envoy's buffer limit can truncate
 	duplexBody   bodyMode = 4 // in pieces, which pilotfish sends back
 )
 
@@ -99,7 +99,7 @@ func decode(b []byte) (m *message, err error) {
 			return m.structs(inner)
 		case 10:
 			m.observability = v != 0
-		case 11: // protocol_config: modes of the request's and the response's body
+		case 11: // protocol_config
 			m.requestMode, m.responseMode = noBody, noBody
 			return fields(inner, func(n protowire.Number, v uint64, _ []byte) error {
 				switch n {
@@ -243,9 +243,4 @@ func (m *message) length() int64 {
 		return -1
 	}
 	return n
-}
-
-// intakeHead returns the part of the headers that intake reads.
-func (m *message) intakeHead() intake.Head {
-	return intake.Head{Method: m.method, Path: m.path, Header: m.header}
 }

@@ -141,7 +141,7 @@ func mutation(b []byte, set http.Header) []byte {
 	return b
 }
 
-// lower converts a byte to lower case.
+// lower converts an ASCII letter to lower case.
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		c += 'a' - 'A'

@@ -14,16 +14,13 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-var (
-	errBodyEnded = errors.New("a piece of a body that has ended")
-	errSecond    = errors.New("the headers of a second request on one stream")
-)
-
-// follow replies to Envoy's messages after the destination, in any order, until the stream ends.
+// follow replies to Envoy's messages after the one that names the destination, in any order, until the stream ends. Envoy 1.35
+// and later can repeat the last part of a large body: follow ignores the repetition.
 func (x *exchange) follow(b body) error {
-	passed := b.bytes() // bytes of the request's body
+	passed := int64(0)                          // bytes of the request's body
+	requestEnded, responseEnded := false, false // in duplex mode
 	if b.pieces != nil {
-		passed += int64(len(b.pieces.left))
+		passed, requestEnded = b.pieces.bytes, b.pieces.ended
 	}
 	for {
 		m, err := x.receive()
@@ -33,14 +30,18 @@ func (x *exchange) follow(b body) error {
 			}
 			return nil //nolint:nilerr // close decides by the state
 		}
+		if m.kind == requestBody && requestEnded || m.kind == responseBody && responseEnded {
+			continue
+		}
 		switch m.kind {
 		case requestBody:
+			requestEnded = m.end
 			passed += int64(len(m.body))
 			if limit := x.f.cfg.MaxBody; passed > limit && x.state == placed {
 				return x.refuse(fmt.Errorf("%w: more than %d bytes", intake.ErrTooLarge, limit))
 			}
-			if b.kept == nil {
-				return failure{codes.InvalidArgument, errBodyEnded}
+			if b.pieces == nil {
+				return failure{codes.InvalidArgument, errors.New("part of a body was sent after its end")}
 			}
 			err = x.send(piece(x.stream.message(), requestBodyReply, m.body, m.end))
 		case requestTrailers:
@@ -51,6 +52,7 @@ func (x *exchange) follow(b body) error {
 			x.book.Response(m.header, add)
 			err = x.send(proceed(x.stream.message(), responseHeadersReply, add))
 		case responseBody:
+			responseEnded = m.end
 			x.book.Wrote(m.body, len(m.body))
 			if m.end {
 				x.ended()
@@ -61,7 +63,7 @@ func (x *exchange) follow(b body) error {
 			x.ended()
 			err = x.send(trailers(x.stream.message(), responseTrailersReply))
 		case requestHeaders:
-			return failure{codes.InvalidArgument, errSecond}
+			return failure{codes.InvalidArgument, errors.New("the headers of a second request were sent on the stream of the first")}
 		}
 		if err != nil {
 			return err
@@ -69,7 +71,6 @@ func (x *exchange) follow(b body) error {
 	}
 }
 
-// ended records the end of the response.
 func (x *exchange) ended() {
 	if x.state == responding {
 		x.state = complete
@@ -83,9 +84,9 @@ func (x *exchange) respond(m *message) {
 		return
 	}
 	x.move(m.served)
-	if d := m.details; d != "" && d != "via_upstream" {
-		x.state, x.details = local, d
-		x.book.Instead(code)
+	if why := x.caller.own(m, code); why != "" {
+		x.state, x.details = local, why
+		x.book.Record.Status = code
 		return
 	}
 	x.state = responding
@@ -97,6 +98,27 @@ func (x *exchange) respond(m *message) {
 		x.book.Unframed()
 	}
 	x.book.Head(time.Now(), code, m.header)
+}
+
+// timedHeader is a header that Envoy adds to the responses of upstreams, unless suppress_envoy_headers is set.
+const timedHeader = "X-Envoy-Upstream-Service-Time"
+
+// own returns the reason for a response of Envoy itself, or "" for one of an upstream. The attribute response.code_details
+// has the reason. Without it, an error without timedHeader is Envoy's own, if an earlier response had that header on a stream from
+// the same address.
+func (c *caller) own(m *message, code int) string {
+	_, timed := m.header[timedHeader]
+	switch {
+	case m.details == "via_upstream":
+		return ""
+	case m.details != "":
+		return m.details
+	case timed && !c.timed.Load():
+		c.timed.Store(true)
+	case !timed && c.timed.Load() && code >= http.StatusInternalServerError:
+		return fmt.Sprintf("status %d", code)
+	}
+	return ""
 }
 
 // errRetried: Envoy's attempt at an upstream failed, and Envoy tried the next one.

@@ -2,15 +2,18 @@ package mesh
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/intake"
@@ -23,10 +26,8 @@ func TestTheServedUpstreamHasTheLease(t *testing.T) {
 	for moved := range 3 {
 		f := newFixture(t, 4, nil)
 		e := f.envoy()
-		e.send(bufferedMode.headers(true))
-		list := strings.Split(placedAt(t, e.recv()), ",")
-		e.send(responseHead(list[moved], false, "200", "x-load", "1"))
-		e.recv()
+		list := strings.Split(placedAt(t, e.exchange(bufferedMode.headers(true))), ",")
+		e.exchange(responseHead(list[moved], false, "200", "x-load", "1"))
 		for _, s := range f.balancer.States() {
 			assert.Equal(t, s.Address == list[moved], s.InFlight == 1)
 		}
@@ -41,10 +42,8 @@ func TestTheServedUpstreamHasTheLease(t *testing.T) {
 	}
 	f := newFixture(t, 2, nil)
 	e := f.envoy()
-	e.send(bufferedMode.headers(true))
-	e.recv()
-	e.send(responseHead("10.9.9.9:1", true, "200"))
-	e.recv()
+	e.exchange(bufferedMode.headers(true))
+	e.exchange(responseHead("10.9.9.9:1", true, "200"))
 	inFlight, _ := f.balancer.Counts()
 	assert.Zero(t, inFlight, "an upstream that only Envoy knows has no lease")
 	e.leave()
@@ -75,11 +74,9 @@ func TestOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 1, nil)
 			e := f.envoy()
-			e.send(c.mode.headers(true))
-			e.recv()
+			e.exchange(c.mode.headers(true))
 			for _, m := range c.messages {
-				e.send(m)
-				e.recv()
+				e.exchange(m)
 			}
 			e.leave()
 			j := f.ended(1)
@@ -92,14 +89,45 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// Envoy adds a header to the responses of upstreams. Once an Envoy has added it, an error without it is Envoy's own, also on
+// another connection.
+func TestResponsesOfEnvoyItself(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	var want []intake.Outcome
+	for _, c := range []struct {
+		status  string
+		timed   bool
+		outcome intake.Outcome
+	}{
+		{"503", false, intake.Failed}, {"200", true, intake.Answered}, {"503", false, intake.NoAnswer},
+		{"503", true, intake.Failed}, {"404", false, intake.Answered}, {"504", false, intake.NoAnswer},
+	} {
+		if len(want) == 5 {
+			defer f.client.Close()
+			f.client = f.dial()
+		}
+		e := f.envoy()
+		e.exchange(bufferedMode.headers(true))
+		var more []string
+		if c.timed {
+			more = []string{"x-envoy-upstream-service-time", "3"}
+		}
+		e.exchange(responseHead("", true, c.status, more...))
+		require.NoError(t, e.stream.CloseSend())
+		want = append(want, c.outcome)
+		j := f.ended(len(want))
+		assert.Equal(t, c.outcome, j.Outcome, "response %d", len(want))
+		assert.Equal(t, c.status, strconv.Itoa(j.Status))
+	}
+}
+
 // A panic ends its own stream, and the lease.
 func TestAPanicEndsTheLease(t *testing.T) {
 	f := newFixture(t, 1, func(c *job.Config) {
-		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { panic("a test") }
+		c.Hint = func(http.Header, time.Time) (pool.Hint, error) { panic("a test") }
 	})
 	e := f.envoy()
-	e.send(bufferedMode.headers(true))
-	e.recv()
+	e.exchange(bufferedMode.headers(true))
 	e.send(responseHead("", false, "200"))
 	_, err := e.stream.Recv()
 	assert.Equal(t, codes.Internal, status.Code(err))
@@ -115,22 +143,85 @@ func TestLoadInTrailers(t *testing.T) {
 	}}}
 	f := newFixture(t, 1, nil)
 	e := f.envoy()
-	e.send(duplexMode.headers(true))
-	e.recv()
-	e.send(responseHead("", false, "200"))
-	e.recv()
-	e.send(trailers)
-	e.recv()
+	e.exchange(duplexMode.headers(true))
+	e.exchange(responseHead("", false, "200"))
+	e.exchange(trailers)
 	e.leave()
 	j := f.ended(1)
 	assert.Equal(t, intake.Answered, j.Outcome)
 	require.NotNil(t, j.Attempts[0].Hint)
 
 	e = f.envoy()
-	e.send(duplexMode.headers(true))
-	e.recv()
-	e.send(trailers) // before the headers: nobody has responded
-	e.recv()
+	e.exchange(duplexMode.headers(true))
+	e.exchange(trailers) // before the headers: nobody has responded
 	e.leave()
 	assert.Nil(t, f.ended(2).Attempts[0].Hint)
+}
+
+// FuzzDecode compares decode with generated code, on whatever that can read.
+func FuzzDecode(f *testing.F) {
+	full := bufferedMode.headers(true, ":path", "/a?b", "content-type", "x", "x-a", "1", "X-A", "2")
+	full.Attributes = map[string]*structpb.Struct{attributesNamespace: {Fields: map[string]*structpb.Value{detailsKey: structpb.NewStringValue("via_upstream")}}}
+	subset := duplexMode.headers(false)
+	subset.MetadataContext = metadata(subsetNamespace, subsetKey, structpb.NewStringValue("a:1, B:2 ,"))
+	for _, m := range []*ext.ProcessingRequest{full, subset, requestPart(posted, true), responseHead("10.0.0.1:80", false, "200"), endOfResponse, {}} {
+		b, err := proto.Marshal(m)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	f.Add([]byte("\x12\x06\x0a\x04\x0a\x02\x10\x01\x50\x00")) // a header's value is a number
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = decode(b)
+		var want ext.ProcessingRequest
+		if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, &want) != nil {
+			return
+		}
+		b, err := proto.Marshal(&want) // each field once, as Envoy writes it
+		require.NoError(t, err)
+		got, err := decode(b)
+		if err != nil {
+			assert.True(t, err == errHeaders || err == errSubset, "%v: %v", err, &want) //nolint:errorlint // they are not wrapped
+			return
+		}
+		headers, end := map[kind]*core.HeaderMap{
+			requestHeaders: want.GetRequestHeaders().GetHeaders(), responseHeaders: want.GetResponseHeaders().GetHeaders(),
+			requestTrailers: want.GetRequestTrailers().GetTrailers(), responseTrailers: want.GetResponseTrailers().GetTrailers(),
+		}[got.kind], want.GetRequestHeaders().GetEndOfStream() || want.GetResponseHeaders().GetEndOfStream() ||
+			want.GetRequestBody().GetEndOfStream() || want.GetResponseBody().GetEndOfStream()
+		all := http.Header{}
+		for _, h := range headers.GetHeaders() {
+			if key := h.GetKey(); key != "" && key[0] != ':' {
+				value := h.GetValue()
+				if len(h.GetRawValue()) > 0 {
+					value = string(h.GetRawValue())
+				}
+				all.Add(key, value)
+			}
+		}
+		assert.Len(t, got.header, len(all))
+		for name := range all {
+			assert.Equal(t, all[name], got.header[name])
+		}
+		assert.Equal(t, end, got.end)
+		assert.Equal(t, string(want.GetRequestBody().GetBody())+string(want.GetResponseBody().GetBody()), string(got.body))
+		assert.Equal(t, want.GetObservabilityMode(), got.observability)
+		text := func(namespaces map[string]*structpb.Struct, namespace, key string) string {
+			return stored([]byte(namespaces[namespace].GetFields()[key].GetStringValue()))
+		}
+		assert.Equal(t, text(want.GetMetadataContext().GetFilterMetadata(), lbNamespace, servedKey), got.served)
+		assert.Equal(t, text(want.GetAttributes(), attributesNamespace, detailsKey), got.details)
+		if limit := want.GetMetadataContext().GetFilterMetadata()[subsetNamespace].GetFields()[subsetKey]; assert.Equal(t, limit != nil, got.hasSubset) {
+			given := strings.Split(limit.GetStringValue(), ",")
+			for _, v := range limit.GetListValue().GetValues() {
+				given = append(given, v.GetStringValue())
+			}
+			n := 0
+			for _, address := range given {
+				if strings.TrimSpace(address) != "" {
+					n++
+				}
+			}
+			assert.Len(t, got.subset, n)
+		}
+	})
 }

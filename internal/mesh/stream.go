@@ -1,18 +1,14 @@
 package mesh
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
-	"os"
-	"strconv"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -35,15 +31,25 @@ type timeouts struct {
 	message time.Duration // from the first bytes of a message to the last
 }
 
-// stream is one call of a gRPC method: messages in both directions over one HTTP/2 request.
-// Only one goroutine uses it, apart from the receiver that watch starts.
+// transport is the HTTP/2 stream of a call: h2.Stream.
+type transport interface {
+	io.ReadWriter
+	// Abort ends the reads with err. Any goroutine can call it.
+	Abort(err error)
+	// Detach must be called before the goroutine waits for something other than the transport. It calls gone when
+	// the caller ends the stream.
+	Detach(gone func())
+	// Finish ends the response with a gRPC status.
+	Finish(code int, message string)
+}
+
+// stream is one call of a gRPC method: messages in both directions over one HTTP/2 stream.
+// Only one goroutine uses it.
 //
 // gRPC's own server is not used because it buffers received messages without a budget, in frames that can be
 // as small as one byte.
 type stream struct {
-	w      http.ResponseWriter
-	rc     *http.ResponseController
-	body   io.Reader
+	transport
 	budget *intake.Budget
 	times  timeouts
 
@@ -52,30 +58,20 @@ type stream struct {
 	reserved   int64  // bytes counted in the budget for the last message, or for a new stream
 	kept       int64  // bytes counted in the budget until the stream ends
 
-	timer   *time.Timer // the timeout of a message
-	expired atomic.Bool
+	timer *time.Timer // the timeout of a message
 
-	watched chan struct{} // closed when the receiver of watch has ended; nil without one
-	sent    bool          // the response has started
-	out     []byte        // the buffer for messages to send; nil before the first
+	out []byte // the buffer for messages to send; nil before the first
 }
 
 // buffers pools the receive buffers.
 var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
-
-func newStream(w http.ResponseWriter, r *http.Request, budget *intake.Budget, times timeouts) *stream {
-	s := &stream{w: w, rc: http.NewResponseController(w), body: r.Body, budget: budget, times: times}
-	h := w.Header()
-	h["Content-Type"], h["Date"] = []string{"application/grpc"}, nil
-	return s
-}
 
 // open counts the stream in the budget and starts the timeout for its first message.
 func (s *stream) open() error {
 	if err := s.reserve(newStreamBytes); err != nil {
 		return failure{codes.ResourceExhausted, err}
 	}
-	s.timer = time.AfterFunc(s.times.first, s.expire)
+	s.timer = time.AfterFunc(s.times.first, func() { s.Abort(record.ErrSlow) })
 	s.buffer = buffers.Get().(*[bufferBytes]byte)[:]
 	return nil
 }
@@ -87,7 +83,7 @@ func (s *stream) close() {
 	}
 	s.release()
 	s.budget.Return(s.kept)
-	if s.buffer != nil && s.watched == nil { // the receiver may still use it
+	if s.buffer != nil {
 		buffers.Put((*[bufferBytes]byte)(s.buffer))
 	}
 }
@@ -105,13 +101,13 @@ func (s *stream) release() {
 	s.reserved = 0
 }
 
-// keep counts the last message in the budget until the stream ends.
-func (s *stream) keep() { s.kept, s.reserved = s.kept+s.reserved, 0 }
-
-// expire ends the reads of the stream.
-func (s *stream) expire() {
-	s.expired.Store(true)
-	_ = s.rc.SetReadDeadline(time.Unix(1, 0)) // fails only on a stream that has ended
+// hold counts n further bytes in the budget until the stream ends.
+func (s *stream) hold(n int64) error {
+	err := s.budget.Reserve(n)
+	if err == nil {
+		s.kept += n
+	}
+	return err
 }
 
 // receive waits for the next message, of at most limit bytes. The message is valid until the next call. If it
@@ -120,10 +116,6 @@ func (s *stream) expire() {
 // The error is io.EOF at the end of the caller's messages. Other errors are intake.ErrTooLarge, intake.ErrNoRoom,
 // record.ErrSlow, a failure, or a read error.
 func (s *stream) receive(limit, weight int64) ([]byte, error) {
-	if s.watched != nil {
-		<-s.watched
-		s.watched = nil
-	}
 	if err := s.fill(prefixBytes); err != nil {
 		return nil, err
 	}
@@ -149,7 +141,7 @@ func (s *stream) receive(limit, weight int64) ([]byte, error) {
 	n := copy(m, s.buffer[prefixBytes:s.end])
 	s.start, s.end = 0, 0
 	s.timer.Reset(s.times.message)
-	if _, err := io.ReadFull(s.body, m[n:]); err != nil {
+	if _, err := io.ReadFull(s, m[n:]); err != nil {
 		return nil, s.readError(err)
 	}
 	s.timer.Stop()
@@ -167,7 +159,7 @@ func (s *stream) fill(n int) error {
 		if s.end > 0 { // of a message
 			s.timer.Reset(s.times.message)
 		}
-		m, err := s.body.Read(s.buffer[s.end:])
+		m, err := s.Read(s.buffer[s.end:])
 		s.end += m
 		if err != nil && s.end < n {
 			return s.readError(err)
@@ -176,10 +168,9 @@ func (s *stream) fill(n int) error {
 	return nil
 }
 
-// readError converts the error of a read.
 func (s *stream) readError(err error) error {
 	switch {
-	case s.expired.Load() || errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, record.ErrSlow):
 		return fmt.Errorf("%w: Envoy did not complete a message in time", record.ErrSlow)
 	case s.end > s.start && errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF
@@ -187,28 +178,7 @@ func (s *stream) readError(err error) error {
 	return err
 }
 
-// watch starts a goroutine that receives the first bytes of the next message. It calls ended if the stream ends
-// instead.
-func (s *stream) watch(ended func()) {
-	watched := make(chan struct{})
-	s.watched = watched
-	go func() {
-		defer close(watched)
-		if s.fill(1) != nil {
-			ended()
-		}
-	}()
-}
-
-// send sends a message at once, with the queued messages.
-func (s *stream) send(m []byte) error {
-	if err := s.queue(m); err != nil {
-		return err
-	}
-	return s.rc.Flush()
-}
-
-// message returns the buffer for a message to send, with room for the prefix. It is valid until the message is sent or queued.
+// message returns the buffer for a message to send, with room for the prefix. It is valid until the message is sent.
 func (s *stream) message() []byte {
 	if s.out == nil {
 		s.out = make([]byte, prefixBytes, 512)
@@ -216,14 +186,12 @@ func (s *stream) message() []byte {
 	return s.out[:prefixBytes]
 }
 
-// queue writes a message that is sent together with the next one.
-func (s *stream) queue(m []byte) error {
-	s.sent = true
+func (s *stream) send(m []byte) error {
 	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-prefixBytes)) //nolint:gosec // replies are short
 	if s.out = m; cap(m) > bufferBytes {
 		s.out = nil
 	}
-	_, err := s.w.Write(m)
+	_, err := s.Write(m)
 	return err
 }
 
@@ -233,14 +201,11 @@ func (s *stream) finish(err error) {
 	if err != nil && !errors.As(err, &f) {
 		f = failure{codes.Unavailable, err}
 	}
-	if !s.sent {
-		_ = s.rc.Flush() // fails only on a stream that has ended
-	}
-	h := s.w.Header()
-	h.Set(http.TrailerPrefix+"Grpc-Status", strconv.Itoa(int(f.code)))
+	message := ""
 	if f.err != nil {
-		h.Set(http.TrailerPrefix+"Grpc-Message", string(bytes.ReplaceAll([]byte(url.QueryEscape(f.err.Error())), []byte("+"), []byte("%20"))))
+		message = strings.ReplaceAll(url.QueryEscape(f.err.Error()), "+", "%20")
 	}
+	s.Finish(int(f.code), message)
 }
 
 // failure is an error with a gRPC status.
@@ -252,15 +217,17 @@ type failure struct {
 func (f failure) Error() string { return f.err.Error() }
 func (f failure) Unwrap() error { return f.err }
 
-// waiting is a context that starts to watch for the end of the stream at the first call of Done, because only a
-// job that waits for an upstream calls Done.
+// waiting is a context that detaches the stream at the first call of Done: what waits for an upstream, or takes long, must
+// not delay the connection's other streams.
 type waiting struct {
 	context.Context
-	once  sync.Once
-	watch func()
+	once   sync.Once
+	detach func()
 }
 
+func (w *waiting) leave() { w.once.Do(w.detach) }
+
 func (w *waiting) Done() <-chan struct{} {
-	w.once.Do(w.watch)
+	w.leave()
 	return w.Context.Done()
 }

@@ -18,18 +18,7 @@ type attempts struct {
 	dedicated, ordinary prometheus.Counter // picks of heavy jobs
 
 	same, other, cost, costThere prometheus.Counter // comparison with the shadow policy
-	found, shadowFound           finds
-}
-
-// finds counts jobs that need data, by whether it was there.
-type finds struct{ miss, hit prometheus.Counter }
-
-func (f finds) add(hit bool) {
-	if hit {
-		f.hit.Inc()
-	} else {
-		f.miss.Inc()
-	}
+	found, shadowFound           pair
 }
 
 func newAttempts(r registrar) *attempts {
@@ -46,7 +35,9 @@ func newAttempts(r registrar) *attempts {
 	data := r.counters("pilotfish_data_finds_total",
 		"Jobs that need data, by whether it was at the upstream that responded (policy), "+
 			"and at the one that selection.shadow would have picked (shadow). As the upstream reports, or else as expected.", "of", "found")
-	find := func(of string) finds { return finds{data.WithLabelValues(of, "miss"), data.WithLabelValues(of, "hit")} }
+	find := func(of string) pair {
+		return pair{good: data.WithLabelValues(of, "hit"), bad: data.WithLabelValues(of, "miss")}
+	}
 	caches := int(selection.Cached) + 1
 	return &attempts{
 		picked: byLabel[selection.Cache](caches, picks.WithLabelValues),
@@ -101,9 +92,9 @@ func (m *Metrics) Ended(r *record.Job) {
 		m.attempts.refused.Inc()
 	}
 	if found, ok := r.Found(); ok && !r.Facts.Prefetch {
-		m.attempts.found.add(found)
+		m.attempts.found.count(found)
 		if a := r.Attempt(); a.Shadow != "" {
-			m.attempts.shadowFound.add(a.ShadowCache != selection.NotCached)
+			m.attempts.shadowFound.count(a.ShadowCache != selection.NotCached)
 		}
 	}
 	for i := range r.Attempts {

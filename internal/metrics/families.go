@@ -54,7 +54,7 @@ func families() []family {
 			func(u *quality.Upstream) float64 { return boolean(!u.DownSince.IsZero()) }).omitIf(is(0)),
 		perUpstream("pilotfish_upstream_draining",
 			"1 if the upstream gets no new jobs because it will stop within 30 s or is being drained, else 0.",
-			func(u *quality.Upstream) float64 { return boolean(u.Leaves()) }).omitIf(is(0)),
+			func(u *quality.Upstream) float64 { return boolean(u.IsLeaving()) }).omitIf(is(0)),
 		perUpstream("pilotfish_upstream_suspect",
 			"1 if the upstream seems to hang: it accepts jobs but sends neither responses nor reports; else 0.",
 			func(u *quality.Upstream) float64 { return boolean(u.Suspect != "") }).omitIf(is(0)),
@@ -92,7 +92,7 @@ func families() []family {
 					send(imbalance)
 				}
 			}),
-		gauge("pilotfish_panic_mode", "1 while breakers are ignored because the breakers of all upstreams that accept new jobs are open, else 0.",
+		gauge("pilotfish_panic_mode", "1 while breakers are ignored, else 0. They are ignored while those of all upstreams are open that accept new jobs, or new jobs that are not heavy.",
 			func(now *Live, send send) { send(boolean(now.Panic)) }),
 
 		perUpstream("pilotfish_mode", "State of the upstream: "+numbered(quality.AttemptsFail)+". Retries can hide 3 from submitters.",

@@ -27,30 +27,28 @@ type jobs struct {
 }
 
 func newJobs(r registrar) *jobs {
-	duration := r.histograms("pilotfish_job_duration_seconds",
-		"Time from a job's arrival to its end, of all jobs that were not refused.", jobSeconds, "priority")
-	ttfb := r.histograms("pilotfish_job_ttfb_seconds",
-		"Time from a job's arrival to the first byte of its response, of jobs with a response.", jobSeconds, "priority")
+	byPriority := func(name, help string, bounds []float64) []prometheus.Observer {
+		return byLabel[selection.Priority](selection.Priorities, r.histograms(name, help, bounds, "priority").WithLabelValues)
+	}
 	queued := r.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "pilotfish_queue_jobs", Help: "Jobs that wait in the sidecar for an eligible upstream.",
 	}, []string{"priority"})
-	waited := r.histograms("pilotfish_queue_wait_seconds",
-		"Time in the sidecar's queue, of all jobs that were queued, whatever their outcome.", queueSeconds, "priority")
-	wait := r.histograms("pilotfish_job_wait_seconds",
-		"Time from a job's arrival to the start of its execution, of jobs whose upstream reports its own queue time.", jobSeconds, "priority")
-	stretch := r.histograms("pilotfish_job_stretch",
-		"Duration of a completed job divided by its duration without queueing, of jobs whose upstream reports its queue time.", stretches, "priority")
 	read := r.counters("pilotfish_jobs_read_total", "Jobs with a body by whether their project and priority could be read.", "read")
 	j := &jobs{
-		wait:     byLabel[selection.Priority](selection.Priorities, wait.WithLabelValues),
-		stretch:  byLabel[selection.Priority](selection.Priorities, stretch.WithLabelValues),
-		duration: byLabel[selection.Priority](selection.Priorities, duration.WithLabelValues),
-		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
-		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
-		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
-		read:     byLabel[intake.Reading](intake.Readings, read.WithLabelValues),
-		in:       r.counter("pilotfish_request_body_bytes_total", "Bytes of the request bodies of ended jobs; bodies of unknown size are not counted."),
-		out:      r.counter("pilotfish_response_body_bytes_total", "Bytes of response bodies forwarded to submitters."),
+		duration: byPriority("pilotfish_job_duration_seconds",
+			"Time from a job's arrival to its end, of all jobs that were not refused.", jobSeconds),
+		ttfb: byPriority("pilotfish_job_ttfb_seconds",
+			"Time from a job's arrival to the first byte of its response, of jobs with a response.", jobSeconds),
+		waited: byPriority("pilotfish_queue_wait_seconds",
+			"Time in the sidecar's queue, of all jobs that were queued, whatever their outcome.", queueSeconds),
+		wait: byPriority("pilotfish_job_wait_seconds",
+			"Time from a job's arrival to the start of its execution, of jobs whose upstream reports its own queue time.", jobSeconds),
+		stretch: byPriority("pilotfish_job_stretch",
+			"Duration of a completed job divided by its duration without queueing, of jobs whose upstream reports its queue time.", stretches),
+		queued: byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
+		read:   byLabel[intake.Reading](intake.Readings, read.WithLabelValues),
+		in:     r.counter("pilotfish_request_body_bytes_total", "Bytes of the request bodies of ended jobs; bodies of unknown size are not counted."),
+		out:    r.counter("pilotfish_response_body_bytes_total", "Bytes of response bodies forwarded to submitters."),
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
 			"Jobs that could not be retried because their body did not fit into the memory for bodies (job.budget)."),
 	}
@@ -65,7 +63,6 @@ func newJobs(r registrar) *jobs {
 	return j
 }
 
-// ended counts a job that has ended.
 func (j *jobs) ended(r *record.Job) {
 	if r.Facts.Prefetch {
 		j.prefetches[r.Outcome].Inc()

@@ -34,7 +34,6 @@ type send func(value float64, labels ...string)
 // SetSource sets the source of the current state; before, a scrape reports none. Call it once.
 func (m *Metrics) SetSource(s Source) { m.registry.MustRegister(&live{s, families(), m.summary}) }
 
-// Describe implements prometheus.Collector.
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range l.families {
 		ch <- f.desc

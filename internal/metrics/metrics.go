@@ -40,7 +40,7 @@ type Metrics struct {
 	summary  bool // see Settings.Upstreams
 }
 
-// Settings is what an operator can set.
+// Settings is the section "metrics" of a configuration file.
 type Settings struct {
 	// Upstreams says which metrics have a series for each upstream. all: every metric of upstreams. summary: only those that the
 	// alerts need, and gauges of what is wrong with an upstream only while it is. docs/operate.md has the number of series.
@@ -178,7 +178,7 @@ var (
 	// and a maximum of 7201 s (the thesis, table 4). There are about two buckets
 	// per factor of ten, and more in the range of most jobs.
 	jobSeconds = []float64{0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200}
-	// The default queue timeout is 10 s.
+	// Most buckets are below 10 s, the default queue timeout.
 	queueSeconds = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
 	// The stretch of a job without queueing is 1.
 	stretches = []float64{1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100, 1000}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 
 	"example.org/pilotfish/internal/intake"
@@ -20,50 +21,44 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
-	m := newMetrics()
-	const a, b = `pilotfish_report_failures_total{upstream="a:1"}`, `pilotfish_report_failures_total{upstream="b:1"}`
-	failures := func() map[string]float64 {
-		found := map[string]float64{}
-		all := series(t, m.registry)
-		for _, name := range []string{a, b} {
-			if v, ok := all[name]; ok {
-				found[name] = v
+// What is counted of an upstream is counted while it is known. Series of rare events do not exist before the first event.
+func TestCountsLiveAsLongAsTheirUpstream(t *testing.T) {
+	for name, c := range map[string]struct {
+		event func(m *Metrics, address string)
+		rare  bool
+	}{
+		"pilotfish_report_failures_total{":               {(*Metrics).ReportFailed, false},
+		"pilotfish_load_headers_invalid_total{":          {(*Metrics).HintInvalid, true},
+		`pilotfish_cache_events_total{result="used",`:    {func(m *Metrics, address string) { m.CacheEvent(address, true) }, true},
+		`pilotfish_cache_events_total{result="ignored",`: {func(m *Metrics, address string) { m.CacheEvent(address, false) }, true},
+	} {
+		m := newMetrics()
+		counts := func() map[string]float64 {
+			found, all := map[string]float64{}, series(t, m.registry)
+			for _, address := range []string{"a:1", "b:1"} {
+				if count, ok := all[name+`upstream="`+address+`"}`]; ok {
+					found[address] = count
+				}
 			}
+			return found
 		}
-		return found
+		without := map[string]float64{"a:1": 0, "b:1": 0}
+		if c.rare {
+			clear(without)
+		}
+		c.event(m, "a:1")
+		assert.Empty(t, counts(), name)
+		m.Joined([]string{"a:1", "b:1"})
+		assert.Equal(t, without, counts(), name)
+		c.event(m, "a:1")
+		c.event(m, "a:1")
+		assert.Equal(t, 2.0, counts()["a:1"], name)
+		m.Left([]string{"a:1"})
+		c.event(m, "a:1") // of a poll or connection that is ending
+		assert.NotContains(t, counts(), "a:1", name)
+		m.Joined([]string{"a:1"})
+		assert.Equal(t, without, counts(), name)
 	}
-	m.ReportFailed("a:1")
-	assert.Empty(t, failures())
-	m.Joined([]string{"a:1", "b:1"})
-	m.ReportFailed("a:1")
-	m.ReportFailed("a:1")
-	assert.Equal(t, map[string]float64{a: 2, b: 0}, failures())
-	m.Left([]string{"a:1"})
-	m.ReportFailed("a:1") // of a poll that was in flight
-	assert.Equal(t, map[string]float64{b: 0}, failures())
-	m.Joined([]string{"a:1"})
-	assert.Equal(t, map[string]float64{a: 0, b: 0}, failures())
-}
-
-// Only upstreams that publish events have their series.
-func TestCacheEvents(t *testing.T) {
-	m := newMetrics()
-	events := func() map[string]float64 {
-		all := series(t, m.registry)
-		maps.DeleteFunc(all, func(name string, _ float64) bool { return !strings.HasPrefix(name, "pilotfish_cache_events_total") })
-		return all
-	}
-	m.Joined([]string{"a:1", "b:1"})
-	assert.Empty(t, events())
-	m.CacheEvent("a:1", true)
-	m.CacheEvent("a:1", true)
-	m.CacheEvent("a:1", false)
-	const of = `pilotfish_cache_events_total{result="%s",upstream="a:1"}`
-	assert.Equal(t, map[string]float64{fmt.Sprintf(of, "used"): 2, fmt.Sprintf(of, "ignored"): 1}, events())
-	m.Left([]string{"a:1"})
-	m.CacheEvent("a:1", true) // of a connection that is closing
-	assert.Empty(t, events())
 }
 
 // The number of series is bounded by the number of current upstreams, whatever submitters send
@@ -134,33 +129,39 @@ func TestJobsDoNotWaitForChangesOfTheSet(t *testing.T) {
 	})
 }
 
-// BenchmarkAThousandLeave measures the removal of the series of 1,000 of 10,000 upstreams.
-func BenchmarkAThousandLeave(b *testing.B) {
-	m, all := newMetrics(), make([]string, 10_000)
-	for i := range all {
-		all[i] = fmt.Sprintf("10.0.%d.%d:80", i/250, i%250)
-	}
-	m.Joined(all)
-	for b.Loop() {
-		m.Left(all[:1000])
-		m.Joined(all[:1000])
-	}
+// The end of a job does not wait while a scrape delays a new series of another upstream. The series ends with its upstream.
+func TestJobsDoNotWaitForANewSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, busy := New(Settings{Upstreams: summary}, "1.2.3", "abc"), make(chan struct{})
+		m.Joined([]string{"u:1", "u:2", "u:3"})
+		count := m.count
+		m.count = func(a string, o pool.Outcome) prometheus.Counter { <-busy; return count(a, o) }
+		for _, a := range []string{"u:1", "u:2"} {
+			go attempted(m, record.Attempt{Upstream: a, Outcome: pool.Refused, FirstByte: -1})
+		}
+		synctest.Wait()
+		attempted(m, record.Attempt{Upstream: "u:3", Outcome: pool.Answered, FirstByte: -1})
+		m.Left([]string{"u:2"})
+		close(busy)
+		synctest.Wait()
+		all := series(t, m.registry)
+		assert.Equal(t, 1.0, all[`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:3"}`])
+		assert.Equal(t, 1.0, all[`pilotfish_upstream_attempts_total{outcome="refused",upstream="u:1"}`])
+		assert.NotContains(t, all, `pilotfish_upstream_attempts_total{outcome="refused",upstream="u:2"}`)
+	})
 }
 
-func TestAttempts(t *testing.T) {
-	m := newMetrics()
-	m.Joined([]string{"u:1"})
-	want := map[string]float64{`pilotfish_picks_total{cache="none"}`: 45 + 9}
-	got := changes(t, m, func() {
-		for o := range pool.Outcome(pool.Outcomes) {
-			attempted(m, record.Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1}) // counts only as a pick
-			for range int(o) + 1 {
-				attempted(m, record.Attempt{Upstream: "u:1", Outcome: o, FirstByte: -1})
-			}
-			want[fmt.Sprintf("pilotfish_upstream_attempts_total{outcome=%q,upstream=\"u:1\"}", o)] = float64(o) + 1
+// A summary is advised once, and not while there is one.
+func TestManyUpstreams(t *testing.T) {
+	for kind, want := range map[string]bool{all: true, summary: false} {
+		m, addresses := New(Settings{Upstreams: kind}, "1.2.3", "abc"), make([]string, manyUpstreams+2)
+		for i := range addresses {
+			addresses[i] = strconv.Itoa(i)
 		}
-	})
-	assert.Equal(t, want, got)
+		assert.False(t, m.Joined(addresses[:manyUpstreams]), kind)
+		assert.Equal(t, want, m.Joined(addresses[manyUpstreams:manyUpstreams+1]), kind)
+		assert.False(t, m.Joined(addresses[manyUpstreams+1:]), kind)
+	}
 }
 
 // attempted counts only an attempt.
@@ -211,14 +212,14 @@ func TestAttemptsAtAnUpstream(t *testing.T) {
 func TestShadow(t *testing.T) {
 	m := newMetrics()
 	shadowed := func(to string, cost, there float64) *record.Attempt {
-		return &record.Attempt{Upstream: "u:1", Why: pool.Why{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
+		return &record.Attempt{Upstream: "u:1", Explanation: pool.Explanation{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
 	}
 	data := func(a record.Attempt) *record.Job {
 		return &record.Job{Facts: intake.Facts{Key: 1}, Completeness: intake.Complete, Attempts: []record.Attempt{a}}
 	}
 	found := changes(t, m, func() {
-		m.Ended(data(record.Attempt{Cache: selection.Cached, Why: pool.Why{Shadow: "u:2", ShadowCache: selection.NotCached}}))
-		m.Ended(data(record.Attempt{Why: pool.Why{Shadow: "u:2", ShadowCache: selection.AssumedCached}}))
+		m.Ended(data(record.Attempt{Cache: selection.Cached, Explanation: pool.Explanation{Shadow: "u:2", ShadowCache: selection.NotCached}}))
+		m.Ended(data(record.Attempt{Explanation: pool.Explanation{Shadow: "u:2", ShadowCache: selection.AssumedCached}}))
 		m.Ended(data(record.Attempt{Cache: selection.AssumedCached}))
 		m.Ended(&record.Job{Attempts: []record.Attempt{{Cache: selection.Cached}}}) // a job that needs no data
 	})

@@ -1,4 +1,4 @@
-// Package operator is the commands that ask the admin port of a running sidecar.
+// Package operator is the commands that query the admin port of a running sidecar.
 package operator
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -33,8 +34,8 @@ const maxReply = 64 << 20
 // maxReason is the number of bytes shown of a reply that is not JSON.
 const maxReason = 200
 
-// ask sends a request to the admin port and reads the reply, which is JSON.
-func (p adminPort) ask(method, path string, body []byte, into any) error {
+// request sends a request to the admin port and reads the reply, which is JSON.
+func (p adminPort) request(method, path string, body []byte, into any) error {
 	text, err := p.read(method, path, body)
 	if err != nil {
 		return err
@@ -95,6 +96,9 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 		if response.StatusCode == http.StatusUnauthorized {
 			hint = "; name the file of its token with --token-file"
 		}
+		if response.StatusCode == http.StatusNotFound && problem.Error == "" {
+			hint = "; name the sidecar's admin port with --admin, not the port for jobs"
+		}
 		if at := response.Header.Get("Location"); at != "" {
 			hint = fmt.Sprintf("; it redirects to %q, which is not followed", settings.Cut(at, maxReason))
 		}
@@ -103,5 +107,10 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// short formats a number with three digits.
-func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+// short formats a number with three digits, or without decimals.
+func short(x float64) string {
+	if math.Abs(x) >= 999.5 { // three digits of it have an exponent
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}

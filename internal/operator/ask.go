@@ -29,7 +29,7 @@ func (c *Explain) Run(s cli.Console) error {
 	if c.Body != nil {
 		method, query = http.MethodPost, ""
 	}
-	if err := c.ask(method, "/api/pick"+query, c.Body, &pick); err != nil {
+	if err := c.request(method, "/api/pick"+query, c.Body, &pick); err != nil {
 		return errors.Join(err, c.leftOut(s, nil))
 	}
 	of := "a job without a project"
@@ -77,7 +77,7 @@ func (c *Explain) Run(s cli.Console) error {
 // still go to one of them.
 func (c *Explain) leftOut(s cli.Console, ranked []pool.Ranked) error {
 	var all admin.Now
-	if err := c.ask(http.MethodGet, "/api/upstreams", nil, &all); err != nil {
+	if err := c.request(http.MethodGet, "/api/upstreams", nil, &all); err != nil {
 		return err
 	}
 	for _, u := range all.Upstreams {
@@ -100,7 +100,7 @@ type Reload struct{ adminPort }
 // Run prints the result.
 func (c *Reload) Run(s cli.Console) error {
 	var done admin.Reloaded
-	if err := c.ask(http.MethodPost, "/-/reload", nil, &done); err != nil {
+	if err := c.request(http.MethodPost, "/-/reload", nil, &done); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Out, "the configuration was reloaded")

@@ -61,6 +61,14 @@ func ask(t *testing.T, replies map[string]string, args ...string) (code int, out
 
 var asked []string
 
+// expected returns the output of a command, which is in a file.
+func expected(t *testing.T, command string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + command + ".txt")
+	require.NoError(t, err)
+	return string(text)
+}
+
 // The token is sent only to the admin port of the command line.
 func TestARedirectIsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -76,17 +84,23 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	assert.Contains(t, problems, "replies 307 Temporary Redirect ; it redirects to \""+elsewhere.URL+"\", which is not followed")
 }
 
-// Of an unexpected reply, the beginning is shown, without control characters.
+// Of an unexpected reply, JSON or text, the beginning is shown, without control characters.
 func TestErrorsHaveNoControlCharacters(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": "\x1b[2J" + strings.Repeat("x", 100_000)})
-	}))
-	defer server.Close()
-	_, _, problems := run("reload", "--admin", strings.TrimPrefix(server.URL, "http://"))
-	assert.Contains(t, problems, "503 Service Unavailable ")
-	assert.NotContains(t, problems, "\x1b")
-	assert.Less(t, len(problems), 700)
+	long := strings.Repeat("x", 100_000)
+	for reply, want := range map[string]string{
+		`{"error":"\u001b[2J` + long + `"}`:         "503 Service Unavailable ?[2Jxxx",
+		"no upstreams are known \x1b[2Jyet " + long: "no upstreams are known ?[2Jyet xxx",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, reply, http.StatusServiceUnavailable)
+		}))
+		code, _, problems := run("probe", "--admin", strings.TrimPrefix(server.URL, "http://"))
+		server.Close()
+		assert.Equal(t, 1, code)
+		assert.Contains(t, problems, want)
+		assert.NotContains(t, problems, "\x1b")
+		assert.Less(t, len(problems), 700)
+	}
 }
 
 // The body of a job is sent unmodified, and determines its project.
@@ -112,21 +126,7 @@ func TestExplain(t *testing.T) {
 		"/api/upstreams": `{"upstreams":[{"address":"b:1"},{"address":"d:1","why":"suspect: it owes 3 answers"},{"address":"e:1","why":"breaker open"}]}`,
 	}, "explain", "--project", "a&b", "--priority", "high")
 	require.Zero(t, code, problems)
-	assert.Equal(t, `a job of project a&b, priority high, would go to b:1
-it will probably hold a core for 2.5 s; learned from: length_key
-
-  cost  wait  fetch  placement  stop  jobs   cache  found  upstream
-  0.25  0.25      0          0     0     3  cached  100 %       b:1
-  2.12     0      2      0.123     0     0    none    0 %       a:1
-     –     –      –          –     –     1    none    0 %   c?[2J:1
-
-Costs are in seconds; docs/policies.md explains them. The pick has the lowest cost,
-or is drawn at random from the upstreams with the data and almost the same cost.
-Before a job is sent, these are probed for their load, which can change the pick: b:1, a:1.
-The shadow policy would take c?[2J:1.
-left out: d:1: suspect: it owes 3 answers
-left out: e:1: breaker open
-`, out)
+	assert.Equal(t, expected(t, "explain"), out)
 	code, out, problems = ask(t, map[string]string{ // panic: breakers are ignored
 		"/api/pick?priority=low&project=": `{"upstream":"a:1","ranking":[{"address":"a:1"}]}`,
 		"/api/upstreams":                  `{"upstreams":[{"address":"a:1","why":"breaker opened"},{"address":"b:1","why":"draining"}]}`,
@@ -170,15 +170,16 @@ func TestDrain(t *testing.T) {
 
 func TestTopWithoutATerminal(t *testing.T) {
 	minute := quality.Window{Covered: 50, All: quality.Figures{
-		Jobs: 100, Complete: 95, Failed: 3, Partial: 1, Absent: 1, FirstByte: quality.Quantiles{P50: 0.25, P99: 1.5},
-		Data: quality.Finds{Jobs: 80, Found: 79, Shadowed: 80, ShadowFound: 20},
+		Jobs: 100, Complete: 95, Failed: 3, Partial: 1, Absent: 1, FirstByte: quality.Quantiles{P50: 0.25, P99: 1534.5},
+		Data: quality.CacheHits{Jobs: 80, Found: 79, Shadowed: 80, ShadowFound: 20},
 	}}
 	row := func(s pool.State, mode quality.Mode, failed uint64) quality.Upstream {
 		s.Status = cmp.Or(s.Why, "eligible")
-		return quality.Upstream{State: s, Mode: mode, MinuteAttempts: 20 * failed, MinuteFailed: failed, MinuteData: quality.Finds{Jobs: 2 * failed, Found: failed}}
+		return quality.Upstream{State: s, Mode: mode, MinuteAttempts: 20 * failed, MinuteFailed: failed, MinuteData: quality.CacheHits{Jobs: 2 * failed, Found: failed}}
 	}
 	now, err := json.Marshal(admin.Now{
 		InFlight: 4, Waiting: 1, NotReady: "shutting down", Shadow: "baseline",
+		Warnings: []string{`configuration refused since 2026-03-14 19:17 UTC, the previous one stays in force: p.yaml:3:5: log.jobs: "some" is not one of all, failed, none`},
 		View: quality.View{
 			Panic: true,
 			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5, ForTarget: new(4), CostPerJob: new(0.25),
@@ -201,32 +202,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "5")
 	require.Zero(t, code, problems)
 	_, out, _ = strings.Cut(out, " ") // without the local time
-	assert.Equal(t, `queue grows: more work arrives than is done, and each job waits longer
-  than the one before; panic: every breaker is open, so jobs go to all
-  upstreams, the first job fails in 90 s if times rise on, takes no jobs:
-  shutting down
-2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1
-  waiting; 5 of 6 upstreams eligible
-98 % of the jobs found their data; 25 % had it where baseline would have sent
-  them
-first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
-45 % full, 120 % in the busiest minute; 5 upstreams would serve every job at
-  once (+2), 4 would keep the target; a job costs 0.25
-cost in the last hour: a? 2 (3 jobs), no project 0.5 (1 jobs), c 0.25 (0 jobs),
-  d 0.2 (0 jobs), all others 0.5
-
-upstream                jobs  own    wait attempts/min failed  found  first byte
-c:1                        0    0       –            0      0      –     unknown
-  breaker opened: 5 of the last 10 jobs failed, and so did at least half of the
-  jobs of all sidecars
-b:1                        7    2   2.5 s           60      3   50 %       0.5 s
-  eligible; lo?[in
-[2001:db8:0:1:1:1:1:1]:8080
-                          12    0     0 s            0      0      –     unknown
-10.0.0.9:80                9    0     0 s            0      0      –     unknown
-10.0.0.10:80               9    0     0 s            0      0      –     unknown
-and 1 more; --rows shows them
-`, out)
+	assert.Equal(t, expected(t, "top"), out)
 	for _, line := range strings.Split(out, "\n") {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 	}
@@ -254,6 +230,11 @@ func TestTopRefuses(t *testing.T) {
 	code, _, problems := ask(t, nil, "top", "--every", "1ms")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "--every must be at least 100ms")
+	jobs := httptest.NewServer(http.NotFoundHandler()) // the port for jobs passes the request to an upstream
+	defer jobs.Close()
+	code, _, problems = run("top", "--admin", strings.TrimPrefix(jobs.URL, "http://"))
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "; name the sidecar's admin port with --admin, not the port for jobs")
 	code, _, problems = run("top", "--admin", "127.0.0.1:1")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "no sidecar replies at 127.0.0.1:1: ")
@@ -275,15 +256,4 @@ func TestProbe(t *testing.T) {
 	code, _, problems = run("probe", "--admin", "unix:"+t.TempDir()+"/none")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "no sidecar replies at unix:")
-}
-
-// The text of an unexpected reply is shown, without control characters.
-func TestProbePrintsTheReason(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "no upstreams are known \x1b[2Jyet", http.StatusServiceUnavailable)
-	}))
-	defer server.Close()
-	code, _, problems := run("probe", "--admin", strings.TrimPrefix(server.URL, "http://"))
-	assert.Equal(t, 1, code)
-	assert.Contains(t, problems, "no upstreams are known ?[2Jyet")
 }

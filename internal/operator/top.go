@@ -58,7 +58,7 @@ func (c *Top) Run(s cli.Console) error {
 // draw queries the sidecar, and returns the table.
 func (c *Top) draw() (string, error) {
 	var now admin.Now
-	if err := c.ask(http.MethodGet, "/api/now", nil, &now); err != nil {
+	if err := c.request(http.MethodGet, "/api/now", nil, &now); err != nil {
 		return "", err
 	}
 	if len(now.Fleet.Windows) == 0 {
@@ -94,87 +94,6 @@ func wrap(line string, indent int) string {
 	return out.String() + "\n"
 }
 
-func writeFleet(out *strings.Builder, n *admin.Now) {
-	minute := n.Fleet.Windows[0]
-	all := minute.All
-	line := func(format string, args ...any) { out.WriteString(wrap(fmt.Sprintf(format, args...), 2)) }
-	state := n.At.Local().Format(time.TimeOnly) + " " + cli.Plain(string(n.Fleet.Mode))
-	if n.Fleet.Text != "" { // an older sidecar sends none
-		state += ": " + cli.Plain(n.Fleet.Text)
-	}
-	if after := n.Fleet.DeadlineSeconds; after != nil {
-		state += fmt.Sprintf(", the first job fails in %s s if times rise on", short(*after))
-	}
-	if n.NotReady != "" {
-		state += ", takes no jobs: " + cli.Plain(n.NotReady)
-	}
-	line("%s", state)
-	line("%s jobs/s; of %d in a minute %d complete, %d failed, %d lost; %d at upstreams, %d waiting; %d of %d upstreams eligible",
-		short(float64(all.Jobs)/max(minute.Covered, 1)), all.Jobs, all.Complete, all.Failed, all.Partial+all.Absent,
-		n.InFlight, n.Waiting, n.Eligible(), len(n.Upstreams))
-	if all.Limited > 0 {
-		line("%d more limited: refused because their project was at its limit", all.Limited)
-	}
-	if d := all.Data; d.Jobs > 0 {
-		shadow := ""
-		if n.Shadow != "" {
-			shadow = fmt.Sprintf("; %s had it where %s would have sent them", share(d.ShadowFound, d.Shadowed), cli.Plain(n.Shadow))
-		}
-		line("%s of the jobs found their data%s", share(d.Found, d.Jobs), shadow)
-	} else if all.Complete > 0 {
-		line("no job names a project, so caches play no part: job.project says where it is")
-	}
-	line("first byte p50 %s, p99 %s; last byte p50 %s, p99 %s",
-		measured(all.FirstByte.P50), measured(all.FirstByte.P99), measured(all.LastByte.P50), measured(all.LastByte.P99))
-	if c := n.Capacity; c != nil {
-		advice := fmt.Sprintf("%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job at once (%+d)",
-			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
-		if c.NeverFull {
-			advice = fmt.Sprintf("the queue did not grow with %s jobs at the upstreams at one time; how many they can process is unknown, because they report no cores", short(c.Cores))
-		}
-		if c.ForTarget != nil {
-			advice += fmt.Sprintf(", %d would keep the target", *c.ForTarget)
-		}
-		if c.CostPerJob != nil {
-			advice += fmt.Sprintf("; a job costs %s", short(*c.CostPerJob))
-		}
-		line("%s", advice)
-		if len(c.ProjectCosts) > 0 {
-			line("cost in the last hour: %s", costsOf(c.ProjectCosts))
-		}
-	}
-	if n.InFlight+n.Waiting+int(all.Jobs) == 0 && len(n.Upstreams) > 0 && n.Eligible() == len(n.Upstreams) {
-		line("healthy and idle: every upstream is eligible, and no job arrived in a minute")
-	}
-	fmt.Fprintln(out)
-}
-
-// costsOf lists the projects with the highest costs, and the sum of the others.
-func costsOf(list []quality.ProjectCost) string {
-	const most = 4
-	var all []string
-	others := 0.0
-	for i, c := range list {
-		if name := cmp.Or(cli.Plain(c.Project), "no project"); i < most && !c.Rest {
-			all = append(all, fmt.Sprintf("%s %s (%d jobs)", name, short(c.Cost), c.Jobs))
-			continue
-		}
-		others += c.Cost
-	}
-	if others > 0 {
-		all = append(all, "all others "+short(others))
-	}
-	return strings.Join(all, ", ")
-}
-
-// share formats part/all in percent, rounded down.
-func share(part, all uint64) string {
-	if all == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%d %%", 100*part/all)
-}
-
 // Each row of the table of upstreams is an address and these columns: 80 characters.
 const addressWidth = 22
 
@@ -190,22 +109,6 @@ var columns = []struct {
 	{"failed", 7, func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
 	{"found", 7, func(u *quality.Upstream) string { return share(u.MinuteData.Found, u.MinuteData.Jobs) }},
 	{"first byte", 12, func(u *quality.Upstream) string { return measured(u.Latency) }},
-}
-
-// known formats a number of seconds; a negative one is unknown.
-func known(seconds float64) string {
-	if seconds < 0 {
-		return "–"
-	}
-	return short(seconds) + " s"
-}
-
-// measured formats a number of seconds that cannot be 0; 0 is unknown.
-func measured(seconds float64) string {
-	if seconds == 0 {
-		return "unknown"
-	}
-	return short(seconds) + " s"
 }
 
 // writeUpstreams writes a row for each upstream, up to rows, and the number of omitted ones. Upstreams with problems come

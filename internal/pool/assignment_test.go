@@ -84,7 +84,7 @@ func TestAPrefetchNeedsAFreeCore(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoneEligible)
 	busy(1, 3, 0)
 	learned := func() []any {
-		return []any{f.lengths, f.answers, *f.fetches, f.members[upstreams(2)[1].Address].latency}
+		return []any{f.lengths, f.firstBytes, *f.fetches, f.members[upstreams(2)[1].Address].latency}
 	}
 	before := learned()
 	a := f.must(now, prefetch, nil)
@@ -94,7 +94,7 @@ func TestAPrefetchNeedsAFreeCore(t *testing.T) {
 }
 
 // The fetch time is the delay of the first byte, whatever fetch time the upstream reports.
-func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
+func TestFetchTimeIsTheResponsesDelay(t *testing.T) {
 	learned := func(ttfb, fetched time.Duration) float64 {
 		f := newFixture(t, "random", 1)
 		f.Report(start, upstreams(1)[0].Address, report(start, 10, 4))
@@ -107,26 +107,6 @@ func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
 	assert.Greater(t, learned(time.Minute, -1), before)
 	assert.Equal(t, learned(time.Minute, -1), learned(time.Minute, time.Hour))
 	assert.Less(t, learned(time.Millisecond, time.Hour), before)
-}
-
-func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
-	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
-	now := start
-	for range 40 {
-		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the first byte takes a fetch and 2 s
-		require.NoError(t, err)
-		require.Equal(t, selection.NotCached, l.Cache)
-		answer(l, now.Add(32*time.Second))
-		now = now.Add(100 * time.Second)
-		f.Report(now, address, report(now, 0, 0, 5))
-		l = f.must(now, Request{Project: 5}, nil)
-		require.Equal(t, selection.Cached, l.Cache)
-		answer(l, now.Add(2*time.Second))
-		now = now.Add(100 * time.Second)
-		f.Report(now, address, report(now, 0, 0))
-	}
-	assert.InEpsilon(t, 30, f.fetchOf(5), 0.1)
-	assert.InEpsilon(t, 30, f.fetchOf(6), 0.1, "a project never seen is expected to be like the others")
 }
 
 // The runner-up of a claim is the upstream that would be picked without the chosen one.
@@ -214,14 +194,6 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 	}
 	claim(0, 1e9)
 	assert.Zero(t, f.projects.find(0).reportedBytes, "a job without a project has no data")
-}
-
-// A fetch of data of unknown size does not change the time for each byte.
-func TestFetchOfUnknownSize(t *testing.T) {
-	m := newFetchModel()
-	m.observe(0, 100, 1)
-	assert.Greater(t, m.expected(0), float64(unsizedPrior))
-	assert.Equal(t, newFetchModel().expected(1e9), m.expected(1e9))
 }
 
 // sized is a listing with the sizes of projects.

@@ -10,20 +10,20 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// ListingIntervals is how long a cache listing counts, in report intervals: longer than a report's load, because a cache
-// changes more slowly.
+// ListingIntervals is how long a cache listing is used, in report intervals: longer than the load in a report, because
+// a cache changes more slowly.
 const ListingIntervals = 4 * loadIntervals
 
-// belief is the probability that data is cached.
+// belief is the probability that data is cached, by its cache status.
 var belief = [...]float64{selection.NotCached: 0, selection.AssumedCached: 0.95, selection.Cached: 1}
 
-// cached is what is known of the cache of one upstream.
+// cached is the known or assumed contents of one upstream's cache.
 type cached struct {
-	listing CacheSet  // the last one that was believed; nil is none
+	listing CacheSet  // the last credible listing; nil if there is none
 	at      time.Time // when it was made
-	tooLong string    // why the last listing was not believed; "" if it was
-	// assumed are the projects whose jobs were sent here and that no listing has confirmed or refuted, with the time
-	// of the claim. The earliest are forgotten when there are too many.
+	tooLong string    // why the last listing was not credible; "" if it was
+	// assumed holds the projects whose jobs were sent here and that no later listing has confirmed or refuted, with the
+	// time of the claim. The earliest are dropped when there are too many.
 	assumed recent.Keys
 	prompts prompts.Server
 }
@@ -51,24 +51,29 @@ func (c *cached) len() int {
 	return c.listing.Len()
 }
 
-// counts reports whether the listing is recent enough to be used.
-func (c *cached) counts(now time.Time, interval time.Duration) bool {
+// listingFresh reports whether the listing is recent enough to be used.
+func (c *cached) listingFresh(now time.Time, interval time.Duration) bool {
 	return c.listing != nil && now.Sub(c.at) <= ListingIntervals*interval
 }
 
-// bytes is the size of a part in the listing, however old; 0 is unknown.
-func (c *cached) bytes(part uint64) float64 {
+// listedBytes is the size of a part in the listing, however old; 0 is unknown.
+func (c *cached) listedBytes(part uint64) float64 {
 	if c.listing == nil || !c.listing.Contains(part) {
 		return 0
 	}
-	if bytes := c.listing.Bytes(part); saneBytes(bytes) {
+	return c.bytes(part)
+}
+
+// bytes returns the size of a part that the listing contains; 0 is unknown.
+func (c *cached) bytes(part uint64) float64 {
+	if bytes := c.listing.Bytes(part); plausibleBytes(bytes) {
 		return bytes
 	}
 	return 0
 }
 
-// has returns whether a part is cached. listed says that the listing counts.
-func (c *cached) has(part uint64, listed bool) selection.Cache {
+// status returns whether a part is cached. listed is set if the listing is fresh.
+func (c *cached) status(part uint64, listed bool) selection.Cache {
 	if listed && c.listing.Contains(part) {
 		return selection.Cached
 	}
@@ -78,62 +83,61 @@ func (c *cached) has(part uint64, listed bool) selection.Cache {
 	return selection.NotCached
 }
 
-// holding is what an upstream has cached of a job's data.
-type holding struct {
-	warm  float64         // share of the bytes
-	first int32           // number of cached parts before the first that is not
-	cache selection.Cache // whether the part that places the job is cached
+// hit is the part of a job's data that an upstream has cached.
+type hit struct {
+	share   float64         // share of the bytes
+	leading int32           // number of parts before the first uncached one
+	status  selection.Cache // cache status of the part that places the job
 }
 
-// holds returns what is cached of a job's data. It changes only n, which gets the listed size of a project.
-func (c *cached) holds(now time.Time, n *need, interval time.Duration) (h holding) {
+// lookUp returns what is cached of a job's data. bytes is the size of a project in the listing; 0 is unknown, or no project.
+func (c *cached) lookUp(now time.Time, n *need, interval time.Duration) (h hit, bytes float64) {
 	if n.prompt != nil {
 		hit := c.prompts.Hit(now, n.prompt)
 		switch {
 		case hit.Reported:
-			h.cache = selection.Cached
+			h.status = selection.Cached
 		case hit.Placed:
-			h.cache = selection.AssumedCached
+			h.status = selection.AssumedCached
 		}
-		h.warm = hit.Share
-		return h
+		h.share = hit.Share
+		return h, 0
 	}
-	d, listed := &n.data, c.counts(now, interval)
+	d, fresh := &n.data, c.listingFresh(now, interval)
 	for i := range d.parts {
 		part := &d.parts[i]
-		here := c.has(part.Key, listed)
+		here := c.status(part.Key, fresh)
 		if part.Key == n.project.id {
-			h.cache = here
+			h.status = here
 		}
 		if here == selection.Cached && !d.set {
-			if bytes := c.listing.Bytes(part.Key); saneBytes(bytes) {
-				d.listed = bytes
-			}
+			bytes = c.bytes(part.Key)
 		}
-		if int(h.first) == i && here != selection.NotCached {
-			h.first++
+		if int(h.leading) == i && here != selection.NotCached {
+			h.leading++
 		}
-		h.warm += belief[here] * part.Bytes
+		h.share += belief[here] * part.Bytes
 	}
-	h.warm /= d.bytes
-	return h
+	h.share /= d.bytes
+	return h, bytes
 }
 
-// take assumes that parts are cached, because a job that needs them is sent here. An earlier assumption keeps its time, so
-// that a listing can refute it. Without listings the time is that of the last job, so that parts in use are kept.
-func (c *cached) take(now time.Time, parts []intake.Part, interval time.Duration) {
-	listed := c.counts(now, interval)
+// assume assumes that parts are cached, because a job that needs them is sent here. If upstreams send listings, a
+// repeated assumption keeps its first time, so that a listing can refute it. Without listings it gets the new time, so
+// that parts in use are kept.
+func (c *cached) assume(now time.Time, parts []intake.Part, interval time.Duration) {
+	listed := c.listingFresh(now, interval)
 	for i := range parts {
 		key := parts[i].Key
-		if here := c.has(key, listed); here == selection.NotCached || here == selection.AssumedCached && c.listing == nil {
+		if here := c.status(key, listed); here == selection.NotCached || here == selection.AssumedCached && c.listing == nil {
 			c.assumed.Put(key, now)
 		}
 	}
 }
 
-// longListing returns why a listing of n projects is not believed beside the longest one of the other upstreams; "" if it
-// is believed.
-func longListing(n, most int) string {
+// listingFault returns why a listing of n projects is not credible, given the length of the longest listing of the
+// other upstreams; "" if it is credible.
+func listingFault(n, most int) string {
 	if n <= manyListed || most == 0 || n/maxTimes <= most {
 		return ""
 	}

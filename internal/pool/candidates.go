@@ -7,17 +7,18 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// candidates are the upstreams that a job can go to, with what a policy sees. The next claim reuses the memory.
+// candidates holds the upstreams that a job can go to, with their views for the policy. The next claim reuses the
+// memory.
 type candidates struct {
 	need    need
 	job     selection.Job
 	members []*member
-	views   []selection.View // of the members, in their order
-	reason  Reason           // the reason against the members; the least of all
-	reasons []Reason         // those of all upstreams that were considered
+	views   []selection.View // of the members, in the same order
+	reason  Reason           // the reason against the members, which is the least severe of all
+	reasons []Reason         // of all upstreams that were considered
 	rules   rules
 
-	near   []*member        // the upstreams of a large pool that are considered
+	subset []*member        // the upstreams of a large pool that are considered
 	costs  []selection.Cost // by the policy; empty if it computes none
 	shadow []selection.Cost // by the shadow policy
 }
@@ -28,7 +29,8 @@ func (c *candidates) remove(i int) {
 	c.views = slices.Delete(c.views, i, i+1)
 }
 
-// oneOff is 1 if the project had no job before, neither here nor at an upstream that has its data; else 0.
+// oneOff returns 1 if the project is new: it has had no job from this sidecar, and no upstream has its data. Otherwise
+// it returns 0.
 func (c *candidates) oneOff() float64 {
 	if c.need.project.seen || slices.ContainsFunc(c.views, func(v selection.View) bool { return v.Cache != selection.NotCached }) {
 		return 0
@@ -36,7 +38,8 @@ func (c *candidates) oneOff() float64 {
 	return 1
 }
 
-// choose returns the choice of a policy. The costs go into memory, which is empty if the policy computes none.
+// choose returns the index of the policy's choice. It stores the costs in memory, which is left empty if the policy
+// computes none.
 func (c *candidates) choose(policy selection.Policy, memory *[]selection.Cost, rng *rand.Rand) (i int) {
 	coster, ok := policy.(selection.Coster)
 	if !ok {
@@ -47,4 +50,4 @@ func (c *candidates) choose(policy selection.Policy, memory *[]selection.Cost, r
 	return coster.PickWithCosts(c.job, c.views, *memory, rng)
 }
 
-func hasFreeCore(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
+func hasFreeCore(v selection.View) bool { return v.Jobs-v.BlockedJobs < v.Cores }

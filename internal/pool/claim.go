@@ -9,12 +9,12 @@ import (
 
 // Claim picks an upstream and counts the job there, in one step. The job does not go to the upstreams in tried. The caller
 // must end the assignment with Done.
-func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, error) {
-	c := &p.memory
+func (p *Pool) Claim(now time.Time, r Request, tried *AddressSet) (*Assignment, error) {
+	c := &p.scratch
 	n := &c.need
-	p.need(n, &r, true)
+	p.fillNeed(n, &r, true)
 	n.heavy, n.prefetch = r.Heavy, r.Prefetch
-	if r.Project != 0 && saneBytes(r.Bytes) {
+	if r.Project != 0 && plausibleBytes(r.Bytes) {
 		n.project.reportedBytes = r.Bytes
 	}
 	if err := p.eligible(now, c, r.Among, tried, p.cfg.Rand); err != nil {
@@ -24,7 +24,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 		return nil, ErrBusy
 	}
 	if tried.Len() == 0 && n.project.id != 0 {
-		p.once.observe(c.oneOff(), lately)
+		p.oneOffs.observe(c.oneOff(), recentOfAll)
 	}
 	n.project.seen = true
 	for len(c.members) > 0 {
@@ -47,13 +47,13 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, e health.Entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.rules.breakers, Heavy: c.need.heavy, Dedicated: c.need.heavy && m.Heavy}},
+		Choice: Choice{Address: m.Address, Claimed: now, Explanation: Explanation{Panic: !c.rules.breakers, Heavy: c.need.heavy, Dedicated: c.need.heavy && m.Heavy}},
 		sent:   sent{waiter: w},
 		pool:   p, member: m, entry: e, idle: hasFreeCore(*v),
 	}
 	c.need.clone(&a.need)
 	if !a.prefetch {
-		a.Expected, _ = p.lengths.hold(&a.need, v, c.job.Fetch)
+		a.Expected, _ = p.lengths.coreTime(&a.need, v, c.job.Fetch)
 	}
 	for j, cost := range c.costs {
 		switch {
@@ -79,8 +79,8 @@ func (a *Assignment) consultShadow(s *Shadow, c *candidates) {
 	}
 }
 
-// fallbacks returns the policy's choices without candidate i, then without the first fallback, and so on. It removes them
-// from c.
+// fallbacks returns the upstreams that the policy picks if candidate i is left out, then if the first fallback is left
+// out, too, and so on. It removes them from c.
 func (p *Pool) fallbacks(c *candidates, i, most int) (addresses []string) {
 	for range most {
 		c.remove(i)

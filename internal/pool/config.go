@@ -17,14 +17,14 @@ import (
 type Settings struct {
 	// Policy picks among the eligible upstreams.
 	Policy selection.Policy
-	// Shadow is a second policy, whose choices are recorded but not used; nil is none.
+	// Shadow is a second policy, whose choices are recorded but not used; nil means none.
 	Shadow *Shadow
 	// Detector makes the overload detector of one upstream.
 	Detector func() overload.Detector
-	// Interval is the mean time between two reports of one upstream. Load counts for three intervals, a cache listing for
-	// twelve.
+	// Interval is the mean time between two reports of one upstream. A reported load is used for three intervals, a
+	// cache listing for twelve.
 	Interval time.Duration
-	// Probe has upstreams probed before jobs are claimed (Pool.Probes).
+	// Probe is set if upstreams are probed before a job is claimed (Pool.Probes).
 	Probe bool
 	// Withdraw is set if upstreams withdraw waiting jobs on request (Pool.Withdrawals).
 	Withdraw bool
@@ -47,17 +47,18 @@ type Config struct {
 	Gate func(trips func(inARow int) bool) health.Gate
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
-	// Hold is how long an upstream that refused a job for load gets no other while another upstream is eligible. Without
-	// it, an upstream that refuses at once looks idle and attracts all jobs. Default 1 s; negative is never.
-	Hold time.Duration
+	// RefusalPause is how long an upstream that refused a job because of its load gets no other job, if another
+	// upstream is eligible. Without this pause, an upstream that refuses at once looks idle and attracts all jobs. 0
+	// means 1 s; negative means no pause.
+	RefusalPause time.Duration
 }
 
 func (c *Config) validate() error {
 	if c.Policy == nil || c.Detector == nil || c.Gate == nil || c.Rand == nil {
 		return errors.New("pool: Policy, Detector, Gate and Rand are required")
 	}
-	if c.Hold == 0 {
-		c.Hold = time.Second
+	if c.RefusalPause == 0 {
+		c.RefusalPause = time.Second
 	}
 	if c.Interval <= 0 {
 		return fmt.Errorf("pool: Interval %v must be positive", c.Interval)
@@ -71,9 +72,11 @@ func (c *Config) validate() error {
 type HeavySettings struct {
 	// Projects are the projects whose jobs are heavy.
 	Projects []string `yaml:"projects,omitempty"`
-	// Bytes is the minimum size of a project's data for its jobs to be heavy, if the size is known. With 0, the size does not count.
+	// Bytes is the minimum size of a project's data for its jobs to be heavy, if the size is known. With 0, size makes
+	// no job heavy.
 	Bytes settings.Size `yaml:"bytes"`
-	// Expected is the minimum expected duration of a heavy job on a core, without fetches. With 0, the duration does not count.
+	// Expected is the minimum expected duration of a heavy job on a core, without fetches. With 0, duration makes no
+	// job heavy.
 	Expected time.Duration `yaml:"expected"`
 }
 

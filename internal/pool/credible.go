@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Bounds of what one upstream reports. Figures beyond them, and NaN and negative ones, count as unknown.
+// Bounds of what one upstream reports. Figures outside these bounds, NaN and negative figures count as unknown.
 const (
 	maxCores     = 1 << 16
 	maxJobs      = 1e9 // running jobs or stalled joblets
@@ -19,32 +19,33 @@ const (
 	maxMean      = 30 * 24 * 3600 // seconds
 	maxBytes     = 1e15           // of one project
 	maxPace      = 1e6            // jobs per second and core
-	// maxTimes bounds the cores of an upstream, and the completions per core, in multiples of the lower median of all
-	// upstreams. Upstreams differ in size, but one with a wrong figure would attract the jobs of all others.
+	// maxTimes bounds an upstream's cores, and its completions per core, as a multiple of the lower median of all
+	// upstreams. Upstreams can differ in size, but one that reports a much too large figure would attract all jobs.
 	maxTimes = 16
-	// enoughPaces is the number of upstreams with a known pace from which paces are compared. With two, either could be the
-	// wrong one.
+	// enoughPaces is the minimum number of upstreams with a known pace for comparing paces. With only two, either pace
+	// could be the wrong one.
 	enoughPaces = 3
-	// manyListed is the number of cached projects that is always believed. A longer listing must have at most maxTimes as
-	// many as the longest one of the others.
+	// manyListed is the length up to which a cache listing is always credible. A longer listing is credible up to
+	// maxTimes the length of the longest listing of the other upstreams.
 	manyListed = 10_000
-	// comparedTogether is the number of upstreams that share one comparison: in a large pool, one report hardly moves a
-	// median.
+	// comparedTogether sets how often the norms are computed: after every report in a pool of up to 64 upstreams, after
+	// every tenth report in a pool of 640. In a large pool, one report hardly moves a median.
 	comparedTogether = 64
-	// doubtedAfter is the number of reports in a row that change whether the load is believed.
+	// doubtedAfter is the number of contradicting reports in a row after which an upstream's load becomes doubted, or
+	// credible again.
 	doubtedAfter = 2
 )
 
-// sane replaces the impossible figures of a report by unknown ones, and returns them in words. known is false if the load is
-// unknown.
-func (r Report) sane() (sane Report, known bool, wrong string) {
+// sanitize returns the report with impossible figures marked as unknown, and wrong, which lists them in words. known is
+// false if the load is unknown.
+func (r Report) sanitize() (sane Report, known bool, wrong string) {
 	var absurd []string
 	blame := func(format string, value any) { absurd = append(absurd, fmt.Sprintf(format, value)) }
-	known = saneLoad(r.Running) && saneLoad(r.Stalled)
-	if !saneLoad(r.Running) {
+	known = plausibleLoad(r.Running) && plausibleLoad(r.Stalled)
+	if !plausibleLoad(r.Running) {
 		blame("%v running jobs", r.Running)
 	}
-	if !saneLoad(r.Stalled) {
+	if !plausibleLoad(r.Stalled) {
 		blame("%v stalled joblets", r.Stalled)
 	}
 	if r.Cores < 0 || r.Cores > maxCores {
@@ -72,15 +73,16 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	return r, known, strings.Join(absurd, ", ")
 }
 
-// saneBytes reports whether the size of a project's data is possible.
-func saneBytes(bytes float64) bool { return bytes > 0 && bytes <= maxBytes }
+// plausibleBytes reports whether the size of a project's data is possible.
+func plausibleBytes(bytes float64) bool { return bytes > 0 && bytes <= maxBytes }
 
-// saneLoad reports whether counts of jobs or joblets are possible.
-func saneLoad(counts [selection.Priorities]float64) bool {
+// plausibleLoad reports whether counts of jobs or joblets are possible.
+func plausibleLoad(counts [selection.Priorities]float64) bool {
 	return !slices.ContainsFunc(counts[:], func(n float64) bool { return !(n >= 0 && n <= maxJobs) })
 }
 
-// lowerMedian is the median of the figures, or the lower of two; of none it is 0. It sorts them.
+// lowerMedian returns the median of the figures; of an even number, the lower of the two in the middle. Without figures
+// it returns 0. It sorts them.
 func lowerMedian(figures []float64) float64 {
 	if len(figures) == 0 {
 		return 0
@@ -89,17 +91,17 @@ func lowerMedian(figures []float64) float64 {
 	return figures[(len(figures)-1)/2]
 }
 
-// norms is what is usual among the upstreams, which bounds what is believed of one.
+// norms are the usual figures of the upstreams, which bound the credible figures of one upstream.
 type norms struct {
-	mostCores, mostPace float64 // of one upstream
-	service             float64 // median time of a job on a core in seconds; 0 is unknown
+	mostCores, mostPace float64 // credible maximum of one upstream
+	service             float64 // median over the upstreams of the time that a core needs for a job, in seconds; 0 is unknown
 	uncompared          int     // reports since these were computed
 
 	slownesses slownesses
 	untimed    int // responses since they were computed
 }
 
-// compare computes the norms from the cores and paces of all upstreams. It sorts both.
+// compare computes the norms from the cores and paces of all upstreams. It sorts both slices.
 func (n *norms) compare(cores, paces []float64) {
 	n.uncompared = 0
 	n.mostCores, n.mostPace = maxTimes*lowerMedian(cores), maxPace
@@ -109,16 +111,16 @@ func (n *norms) compare(cores, paces []float64) {
 	}
 	n.service = 0
 	if known := len(paces); known > 0 {
-		n.service = 1 / paces[known/2] // of two, the quicker one's: the slower can be sick
+		n.service = 1 / paces[known/2] // of two upstreams, that of the faster one: the slower one can be faulty
 	}
 }
 
-// figures answers the question whether what an upstream reports is credible.
+// figures holds what an upstream reports about itself, and decides whether it is credible.
 type figures struct {
 	cores  int     // 0 is unknown
 	busy   float64 // busy cores; negative is unknown
 	rate   rate
-	absurd string // impossible figures of the last report in words; "" is none
+	absurd string // impossible figures of the last report, in words; "" if there are none
 	doubts doubts
 }
 
@@ -141,8 +143,8 @@ func (f *figures) pace(n *norms) float64 {
 	return 0
 }
 
-// observeRate learns the rate from the counters of a report. Failed jobs do not count: an upstream that fails at once is not
-// quick.
+// observeRate learns the rate from the counters of a report. Failed jobs do not count: an upstream that fails every job
+// at once is not fast.
 func (f *figures) observeRate(r Report) {
 	if r.Completed < 0 {
 		return
@@ -157,8 +159,9 @@ func (f *figures) observeRate(r Report) {
 	f.rate.observe(r.At, r.Completed-max(0, r.Failed), busy)
 }
 
-// wrong returns in words what is not believed; "" is nothing. tooLong is why the cache listing is not.
-func (f *figures) wrong(discovered int, tooLong string, n *norms) string {
+// implausible lists in words which figures are not credible; "" if all are. tooLong says why the cache listing is not
+// credible, if it is not.
+func (f *figures) implausible(discovered int, tooLong string, n *norms) string {
 	wrong := []string{f.absurd}
 	if f.doubts.doubted {
 		wrong = append(wrong, "fewer than half of this sidecar's jobs there")
@@ -172,31 +175,31 @@ func (f *figures) wrong(discovered int, tooLong string, n *norms) string {
 	return strings.Join(slices.DeleteFunc(wrong, func(s string) bool { return s == "" }), ", ")
 }
 
-// forget forgets what a restarted upstream reported.
+// forget drops the figures of an upstream that restarted.
 func (f *figures) forget() {
 	f.cores, f.absurd, f.rate = 0, "", rate{}
 	f.doubts.contrary, f.doubts.doubted = 0, false
 }
 
-// doubts is whether the load that an upstream reports is believed:
+// doubts decides whether the load that an upstream reports is credible:
 //
-//	believed --(2 reports in a row have too few jobs)--> doubted --(2 in a row have enough)--> believed
+//	credible --(2 reports in a row have too few jobs)--> doubted --(2 in a row have enough)--> credible
 //
-// A report has too few jobs if it counts fewer than half of this sidecar's own jobs that have waited there for a response
-// since before the previous report. Some can be missing, such as jobs whose responses are in transit. An upstream that always
-// looks idle would attract the jobs of all sidecars.
+// A report has too few jobs if its number of jobs is less than half of this sidecar's own jobs that were sent there
+// before the previous report and still wait for a response. A few can be missing, such as jobs whose responses are in
+// transit. Without this check, an upstream that always reports to be idle would attract the jobs of all sidecars.
 type doubts struct {
 	at       time.Time // instant of the last report that was compared
-	number   uint64    // of the last claim before
-	contrary int       // reports in a row that contradict doubted
+	number   uint64    // number of the last claim before that report
+	contrary int       // reports in a row that speak for changing doubted
 	doubted  bool
 }
 
-// observe records the number of jobs in a report. older is the number of this sidecar's jobs that must be among them.
+// observe records the number of jobs in a report. older is the number of this sidecar's jobs that it must contain.
 func (d *doubts) observe(at time.Time, jobs float64, older int) {
 	d.at = at
 	switch few := 2*jobs < float64(older); {
-	case older == 0: // the report says nothing
+	case older == 0: // nothing to compare with
 	case few == d.doubted:
 		d.contrary = 0
 	default:

@@ -16,7 +16,7 @@ import (
 func TestImpossibleFiguresAreUnknown(t *testing.T) {
 	good := report(start, 3, 2)
 	good.CoresBusy, good.Completed, good.Wait = 3, 100, 1
-	same, known, wrong := good.sane()
+	same, known, wrong := good.sanitize()
 	assert.Equal(t, good, same)
 	assert.True(t, known)
 	assert.Empty(t, wrong)
@@ -25,7 +25,7 @@ func TestImpossibleFiguresAreUnknown(t *testing.T) {
 		r := good
 		r.CoresBusy, r.Completed, r.Begun, r.Wait = absurd, absurd, absurd, absurd
 		r.Cores = math.MaxInt
-		sane, known, wrong := r.sane()
+		sane, known, wrong := r.sanitize()
 		assert.True(t, known, "the load is good")
 		assert.Equal(t, []float64{0, -1, -1, 0}, []float64{float64(sane.Cores), sane.CoresBusy, sane.Completed, sane.Begun})
 		assert.True(t, math.IsNaN(sane.Wait))
@@ -39,7 +39,7 @@ func TestImpossibleFiguresAreUnknown(t *testing.T) {
 		} {
 			r := good
 			*counts(&r) = absurd
-			_, known, wrong := r.sane()
+			_, known, wrong := r.sanitize()
 			assert.False(t, known)
 			assert.NotEmpty(t, wrong)
 		}
@@ -58,11 +58,6 @@ func TestImpossibleLoadsAreIgnored(t *testing.T) {
 	assert.Equal(t, "[NaN 0] stalled joblets", s.Implausible)
 	f.Report(start.Add(2*time.Second), address, report(start.Add(2*time.Second), 1, 0))
 	assert.Empty(t, f.state(start, address).Implausible)
-
-	l := f.must(start.Add(2*time.Second), Request{}, nil)
-	now := start.Add(3 * time.Second)
-	l.Answered(now, true, &Hint{At: now, Running: [2]float64{math.NaN(), 0}})
-	assert.Equal(t, 1.0, f.state(now, address).Running, "nor is a hint")
 }
 
 func TestCoresAreComparedWithOthers(t *testing.T) {
@@ -165,7 +160,7 @@ func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
 				return slices.DeleteFunc(slices.Clone(views), func(v selection.View) bool { return v.ID == id })
 			}
 			require.Equal(t, other(seen[1].views), other(seen[0].views))
-			seen[1].job.Once, seen[0].job.Once = 0, 0 // depends on the caches of all upstreams
+			seen[1].job.OneOffProbability, seen[0].job.OneOffProbability = 0, 0 // depends on the caches of all upstreams
 			known := slices.DeleteFunc(slices.Clone(quiet.set), func(m *member) bool { return m.figures.rate.perCore() == 0 })
 			if len(known) > 1 {
 				require.InEpsilon(t, seen[1].job.Service, seen[0].job.Service, 1e-6, "the median is one of the others")

@@ -48,8 +48,8 @@ func TestViews(t *testing.T) {
 	want := []selection.View{
 		{
 			ID: f.members[us[0].Address].id, Weight: 2, Cores: 16, Cache: selection.Cached, Warm: 1,
-			InFlight: 1, Assigned: 12, Jobs: 12, Coreless: 4, Fresh: true, Latency: 0.25,
-			Left: 3600 - 62.5,
+			InFlight: 1, Assigned: 12, Jobs: 12, BlockedJobs: 4, Fresh: true, Latency: 0.25,
+			UntilStop: 3600 - 62.5,
 		},
 		{
 			ID: f.members[us[1].Address].id, Weight: 1, Cores: 4, Cache: selection.AssumedCached, Warm: 0.95,
@@ -59,7 +59,7 @@ func TestViews(t *testing.T) {
 			ID: f.members[upstreams(3)[2].Address].id, Weight: 0.1, Cores: 16, // it has just joined
 		},
 	}
-	assert.Equal(t, selection.Job{Project: 7, Number: 2, Hour: uint64(start.Unix() / 3600), Fetch: 2}, w.job)
+	assert.Equal(t, selection.Job{Project: 7, Number: 2, Hour: uint64(start.Unix() / 3600), Fetch: 2, Open: 1}, w.job)
 	require.Len(t, w.views, len(want))
 	for i := range want {
 		assert.Equal(t, want[i], w.views[i])
@@ -67,7 +67,7 @@ func TestViews(t *testing.T) {
 	for _, coreless := range []float64{0, 4} { // a job of the project waits there, and then none
 		_, err := f.Explain(now, Request{Project: 9})
 		require.NoError(t, err)
-		assert.Equal(t, coreless, w.views[0].Coreless)
+		assert.Equal(t, coreless, w.views[0].BlockedJobs)
 		first.Answered(now, true, nil)
 	}
 }
@@ -145,28 +145,13 @@ func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 		l.Answered(start, false, nil)
 	}
 	assert.Len(t, used, 4)
-	assert.True(t, Panic(f.States(start)))
+	assert.True(t, InPanic(f.States(start)))
 	l := f.must(start, Request{}, nil)
 	l.Answered(start, true, nil)
-	assert.False(t, Panic(f.States(start)), "a response ends it")
+	assert.False(t, InPanic(f.States(start)), "a response ends it")
 	next := f.must(start, Request{}, nil)
 	assert.Equal(t, l.Address, next.Address)
 	assert.False(t, next.Panic)
-}
-
-// An upstream that refuses at once looks idle, but must not attract every job.
-func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
-	f := newFixture(t, "least-in-flight", 2)
-	l := f.must(start, Request{}, nil)
-	refusing := l.Address
-	l.Done(start, NotStarted)
-	now := start.Add(999 * time.Millisecond)
-	for range 20 {
-		l := f.must(now, Request{}, nil)
-		require.NotEqual(t, refusing, l.Address)
-	}
-	l = f.must(start.Add(time.Second), Request{}, nil)
-	assert.Equal(t, refusing, l.Address)
 }
 
 // Fallbacks are the next choices of the policy.
@@ -228,15 +213,6 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 	}
 }
 
-// In a large pool, a job that is restricted to some upstreams can go to ones that are not near its project.
-func TestRestrictedJobsInALargePool(t *testing.T) {
-	f, us := newFixture(t, "expected", 300), upstreams(300)
-	for _, u := range us[:20] {
-		a := f.must(start, Request{Project: 7, Among: places([]string{u.Address})}, nil)
-		assert.Equal(t, u.Address, a.Address)
-	}
-}
-
 // reopen opens an upstream's breaker twice, so that at now the first open time is over and the grown one is not.
 func (f *fixture) reopen(address string, now time.Time) {
 	b := &f.members[address].breaker
@@ -245,4 +221,98 @@ func (f *fixture) reopen(address string, now time.Time) {
 	require.True(f.t, ok)
 	b.Refused(now.Add(-7 * time.Second))
 	require.True(f.t, b.ReadyEarly(now) && !b.Ready(now))
+}
+
+// A job that ends with the process before says nothing about what the one after it has cached.
+func TestAJobOfTheProcessBefore(t *testing.T) {
+	f, us := newFixture(t, "expected", 1), upstreams(1)
+	us[0].StartedAt = start
+	f.Set(start, us)
+	before := f.must(start, Request{Project: 7}, nil)
+	us[0].StartedAt = start.Add(time.Second)
+	f.Set(start.Add(time.Second), us)
+	now := start.Add(2 * time.Second)
+	require.Equal(t, selection.NotCached, f.must(now, Request{Project: 7}, nil).Cache)
+	before.Done(now, NoAnswer)
+	assert.Equal(t, selection.AssumedCached, f.must(now, Request{Project: 7}, nil).Cache)
+}
+
+// An upstream whose start is no longer known has not restarted, and a report of the process before it is not its own.
+func TestWhatIsNoRestart(t *testing.T) {
+	f, us := newFixture(t, "expected", 1), upstreams(1)
+	us[0].StartedAt = start
+	f.Set(start, us)
+	f.Report(start, us[0].Address, report(start, 3, 0, 7))
+	us[0].StartedAt = time.Time{}
+	f.Set(start.Add(time.Second), us)
+	assert.InDelta(t, 3, f.States(start)[0].Running, 0)
+
+	f.must(start, Request{}, nil)
+	f.Set(start.Add(2*time.Second), nil)
+	f.Set(start.Add(3*time.Second), us)
+	now := start.Add(4 * time.Second)
+	f.Report(now, us[0].Address, report(start.Add(time.Second), 3, 0, 7))
+	f.Listing(start.Add(time.Second), us[0].Address, projects{7: true})
+	s := f.States(now)[0]
+	assert.Equal(t, []float64{0, 0, -1}, []float64{s.Running, float64(s.Cached), s.ReportAge})
+	f.Report(now, us[0].Address, report(now, 1, 0, 7))
+	assert.InDelta(t, 1, f.States(now)[0].Running, 0)
+}
+
+// No policy sends a new job to an upstream in the last 30 s before its stop, unless all stop.
+func TestNothingNewBeforeAStop(t *testing.T) {
+	for _, policy := range selection.Names() {
+		for _, n := range []int{6, 100} {
+			f, rng := newFixture(t, policy, 0), rand.New(rand.NewPCG(uint64(n), 1))
+			us, stops := upstreams(n), map[string]time.Time{}
+			for i := range us[1:] {
+				us[i].StopsAt = start.Add(time.Duration(rng.IntN(120_000)) * time.Millisecond)
+				stops[us[i].Address] = us[i].StopsAt
+			}
+			f.Set(start, us)
+			claimed := 0
+			for now := start; now.Before(start.Add(2 * time.Minute)); now = now.Add(time.Second) {
+				for _, u := range us[:min(n, 12)] {
+					f.Report(now, u.Address, report(now, float64(rng.IntN(16)), 0, 1, 2, 3))
+				}
+				a := f.must(now, Request{Project: rng.Uint64N(9), Priority: selection.Priority(rng.IntN(2)), Fallbacks: 2}, nil)
+				for _, address := range append(a.Fallbacks, a.Address) {
+					if at, stop := stops[address]; stop {
+						require.Greater(t, at.Sub(now), 30*time.Second, "%s: %s", policy, address)
+						claimed++
+					}
+				}
+				answer(a, now)
+			}
+			assert.Positive(t, claimed, "before that they get jobs")
+		}
+	}
+}
+
+// The reason says when an upstream stops. A job does not wait for one that stops soon, unless all do.
+func TestAnUpstreamThatStopsSoon(t *testing.T) {
+	f, us := newFixture(t, "expected", 0), upstreams(2)
+	us[1].StopsAt = start.Add(time.Minute)
+	f.Set(start, us)
+	both := places([]string{us[0].Address})
+	require.False(t, f.AllTried(start.Add(29*time.Second), both, false))
+	now := start.Add(48 * time.Second)
+	assert.True(t, f.AllTried(now, both, false))
+	s := f.state(now, us[1].Address)
+	assert.Equal(t, []any{Stopping, "stops in 12 s", false, true}, []any{s.Reason, s.Why, s.Eligible, s.IsLeaving()})
+	f.Drain(us[0].Address, true)
+	assert.Equal(t, us[1].Address, f.must(now, Request{}, []string{us[0].Address}).Address, "both leave")
+}
+
+// The weight of an upstream that joins again grows, so that it gets its projects one after another.
+func TestAnUpstreamThatComesBack(t *testing.T) {
+	f, w, us := newFixture(t, "random", 2), &witness{}, upstreams(2)
+	f.cfg.Policy = w
+	f.Set(start.Add(time.Minute), us[:1])
+	back := start.Add(2 * time.Minute)
+	f.Set(back, us)
+	for after, want := range map[time.Duration]float64{0: 0.1, 15 * time.Second: 0.5, 30 * time.Second: 1, time.Hour: 1} {
+		f.must(back.Add(after), Request{}, nil)
+		assert.Equal(t, []float64{1, want}, []float64{w.views[0].Weight, w.views[1].Weight}, "after %v", after)
+	}
 }

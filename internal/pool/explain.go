@@ -27,9 +27,9 @@ type Ranked struct {
 	Jobs float64 `json:"jobs"`
 	// Overtaken is the number of waiting jobs that this one would overtake: those of low priority, if its own is high.
 	Overtaken float64 `json:"overtaken,omitempty"`
-	// Expected is how long the job would probably hold a core there, in seconds, with the fetch of data that is not there;
-	// absent while unknown. ExpectedBy names the jobs from which the part without the fetch was learned: length_key (those of the
-	// project with the same length key), project, or all.
+	// Expected is how long the job would probably hold a core there, in seconds, including the fetch of data that is
+	// not cached; absent while unknown. ExpectedBy names the jobs from which the part without the fetch was learned:
+	// length_key (jobs of the project with the same length key), project, or all.
 	Expected   float64 `json:"expected_seconds,omitempty"`
 	ExpectedBy string  `json:"expected_by,omitempty"`
 	// Probe is set if the upstream would be probed before the job is sent.
@@ -38,13 +38,13 @@ type Ranked struct {
 	Cost *selection.Cost `json:"cost,omitempty"`
 }
 
-// Explain ranks the eligible upstreams for a job, the policy's choice first. It claims none and changes nothing: ties are
-// broken by random numbers of its own.
+// Explain ranks the eligible upstreams for a job, the policy's choice first. It claims no upstream and changes nothing:
+// it breaks ties with its own random source.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	rng := rand.New(rand.NewPCG(uint64(now.UnixNano()), r.Project))
 	c := &candidates{}
-	p.need(&c.need, &r, false)
-	c.need.heavy = p.Heavy(r)
+	p.fillNeed(&c.need, &r, false)
+	c.need.heavy = p.IsHeavy(r)
 	if err := p.eligible(now, c, r.Among, nil, rng); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
 		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Heavy: c.members[i].Heavy, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}
-		ranked[i].Expected, ranked[i].ExpectedBy = p.lengths.hold(&c.need, &c.views[i], c.job.Fetch)
+		ranked[i].Expected, ranked[i].ExpectedBy = p.lengths.coreTime(&c.need, &c.views[i], c.job.Fetch)
 		if len(c.costs) > 0 {
 			ranked[i].Cost = &c.costs[i]
 		}
@@ -60,7 +60,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	if s := p.cfg.Shadow; s != nil {
 		ranked[s.Policy.Pick(c.job, c.views, rng)].Shadow = true
 	}
-	slices.SortStableFunc(ranked, func(a, b Ranked) int { // the rest by cost, or by jobs where there is none
+	slices.SortStableFunc(ranked, func(a, b Ranked) int { // the others by cost, or by jobs if the policy computes no costs
 		switch {
 		case a.Picked:
 			return -1
@@ -72,7 +72,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 		return cmp.Compare(a.Jobs, b.Jobs)
 	})
 	for i := range ranked[:min(probed, len(ranked))] {
-		ranked[i].Probe = p.probeTimeout() > 0 && len(ranked) > 1 && c.need.prompt == nil && p.members[ranked[i].Address].probes(now)
+		ranked[i].Probe = p.probeTimeout() > 0 && len(ranked) > 1 && c.need.prompt == nil && p.members[ranked[i].Address].canProbe(now)
 	}
 	return ranked, nil
 }

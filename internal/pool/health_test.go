@@ -2,10 +2,13 @@ package pool
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/health"
 )
 
@@ -24,9 +27,11 @@ func TestDownIsDown(t *testing.T) {
 		for _, now := range []time.Time{second, second.Add(time.Hour)} {
 			s := f.state(now, a.Address)
 			assert.Equal(t, Shut, s.Reason, name)
-			assert.Equal(t, "down: connection refused since 00:00", s.Status, name)
+			assert.Equal(t, "down: connection refused since 2026-01-01 00:00 UTC", s.Status, name)
 		}
 		f.must(second.Add(time.Hour), Request{Among: places([]string{a.Address})}, nil)
+		f.Report(second.Add(time.Second), a.Address, report(second.Add(-1), 0, 0))
+		assert.False(t, f.state(second, a.Address).Eligible, "a report from before")
 		f.Report(second, a.Address, report(second, 0, 0))
 		assert.True(t, f.state(second, a.Address).Eligible, name)
 	}
@@ -60,27 +65,87 @@ func TestAConnectionThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// The counters of all sidecars' jobs arrive in reports, and include this sidecar's own failure.
-func TestFailuresInReports(t *testing.T) {
-	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
-	f.must(start, Request{}, nil).Answered(start, false, nil)
-	for i := range 2 {
-		r := report(start.Add(time.Duration(i+1)), 0, 0)
-		r.Completed, r.Failed = float64(i), float64(i)
-		f.Report(r.At, address, r)
+// A response has two results for the breaker: its start and its end. With the library's gate, in fake time.
+func TestEndsOfResponses(t *testing.T) {
+	const truncated = "5 truncated responses in a row"
+	type end struct {
+		healthy bool // its status is below 500
+		outcome Outcome
 	}
-	assert.Equal(t, "a job failed, and so did at least half of the jobs of all sidecars there", f.state(start, address).Breaker.Why)
+	whole, broken, left := end{true, Answered}, end{true, Truncated}, end{true, Gone}
+	for name, c := range map[string]struct {
+		jobs []end
+		want string
+	}{
+		"each breaks off":                  {[]end{broken, broken, broken, broken, broken}, truncated},
+		"submitters disconnect":            {[]end{left, left, left, left, left, left}, ""},
+		"submitters disconnect in between": {[]end{broken, broken, left, broken, left, broken, broken}, truncated},
+		"one is complete":                  {[]end{broken, broken, broken, broken, whole, broken}, ""},
+		"each has one failure":             {[]end{{false, Truncated}, {false, Truncated}, {false, Failed}, {false, Gone}}, ""},
+		"failures, and one breaks off":     {[]end{{false, Failed}, {false, Failed}, {false, Failed}, {false, Failed}, broken, {false, Failed}}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, "random", 0)
+			f.breakers.Gate = breaker.New
+			f.Set(time.Now(), upstreams(1))
+			why := func() string { return f.States(time.Now())[0].Breaker.Why }
+			job := func(how end) {
+				a := f.must(time.Now(), Request{}, nil)
+				time.Sleep(time.Second)
+				a.Answered(time.Now(), how.healthy, nil)
+				assert.Empty(t, why(), "its start closes the breaker")
+				time.Sleep(10 * time.Second)
+				a.Done(time.Now(), how.outcome)
+			}
+			for _, how := range c.jobs {
+				require.Empty(t, why(), name)
+				job(how)
+			}
+			require.Equal(t, c.want, why(), name)
+			if c.want == "" {
+				return
+			}
+			time.Sleep(time.Minute)
+			job(broken)
+			assert.Equal(t, "again a truncated response after the breaker had closed", why(), name)
+			time.Sleep(time.Minute)
+			job(whole)
+			job(broken)
+			assert.Empty(t, why(), name)
+		})
+	}
+}
 
-	f = newFixture(t, "random", 1)
-	for i := range 2 {
-		for range 5 * i {
-			f.must(start, Request{}, nil).Answered(start, false, nil)
+// The counters of all sidecars' jobs arrive in reports. They include this sidecar's own failures, which count once.
+func TestFailuresInReports(t *testing.T) {
+	fails := func(a *Assignment) { a.Answered(start, false, nil) }
+	for name, c := range map[string]struct {
+		failures float64 // of all sidecars between two reports
+		own      []func(a *Assignment)
+		want     string
+	}{
+		"one of its own": {1, []func(*Assignment){fails}, ""},
+		"one of its own, and one of another sidecar": {2, []func(*Assignment){fails}, "a job failed, and so did at least half of the jobs of all sidecars there"},
+		"five of its own":                       {5, []func(*Assignment){fails, fails, fails, fails, fails}, "5 responses of 500 or more in a row"},
+		"a response that is retried (retry.on)": {1, []func(*Assignment){func(a *Assignment) { a.Done(start, Failed) }}, ""},
+		"a response that breaks off": {1, []func(*Assignment){func(a *Assignment) {
+			a.Answered(start, true, nil)
+			a.Done(start, Truncated)
+		}}, ""},
+	} {
+		f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
+		for i := range 2 {
+			if i == 1 {
+				for _, ends := range c.own {
+					ends(f.must(start, Request{}, nil))
+				}
+			}
+			r := report(start.Add(time.Duration(i+1)), 0, 0)
+			r.Completed, r.Failed = float64(i)*c.failures, float64(i)*c.failures
+			f.Report(r.At, address, r)
 		}
-		r := report(start.Add(time.Duration(i+1)), 0, 0)
-		r.Completed, r.Failed = float64(5*i), float64(5*i)
-		f.Report(r.At, address, r)
+		assert.Equal(t, c.want, f.state(start, address).Breaker.Why, name)
 	}
-	assert.Equal(t, "5 responses of 500 or more in a row", f.state(start, address).Breaker.Why, "none of them is another sidecar's")
 }
 
 // The breaker of an upstream that leaves and joins again is remembered for the longest open time. After that nothing of an

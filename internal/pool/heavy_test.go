@@ -27,12 +27,8 @@ func TestWhichJobsAreHeavy(t *testing.T) {
 	f, us := mixed(t, HeavySettings{Projects: []string{"big"}, Bytes: 1 << 30, Expected: time.Minute})
 	long, set := intake.Key("long"), &intake.Parts{Set: true, Parts: []intake.Part{{Key: intake.Key("big"), Bytes: 1}}}
 	for range 30 {
-		a := f.must(start, Request{Project: long}, nil)
-		a.Answered(start, true, &Hint{At: start, Known: true, Cached: true})
-		a.Done(start.Add(time.Hour), Answered)
-		a = f.must(start, Request{Project: 1}, nil)
-		a.Answered(start, true, &Hint{At: start, Known: true, Cached: true})
-		a.Done(start.Add(time.Second), Answered)
+		f.lengthOf(Request{Project: long}, time.Hour)
+		f.lengthOf(Request{Project: 1}, time.Second)
 	}
 	r := map[string]Request{
 		"its project": {Project: intake.Key("big")}, "its size": {Project: 1, Bytes: 1 << 30}, "its length": {Project: long},
@@ -40,7 +36,7 @@ func TestWhichJobsAreHeavy(t *testing.T) {
 	}
 	heavy := func() (names []string) {
 		for name, r := range r {
-			if f.Heavy(r) {
+			if f.IsHeavy(r) {
 				names = append(names, name)
 			}
 		}
@@ -88,9 +84,9 @@ func TestHeavyJobs(t *testing.T) {
 	}
 	_, err = there(false)
 	require.ErrorIs(t, err, ErrNotAdmitted, "it waits, and heavy jobs pass it")
-	assert.Equal(t, []Reason{Overloaded, Overloaded, Dedicated}, f.memory.reasons)
-	require.True(t, f.AllTried(start, NewPlaces([]string{us[0].Address, us[1].Address}), false))
-	require.False(t, f.AllTried(start, NewPlaces([]string{us[0].Address, us[1].Address}), true))
+	assert.Equal(t, []Reason{Overloaded, Overloaded, Dedicated}, f.scratch.reasons)
+	require.True(t, f.AllTried(start, NewAddressSet([]string{us[0].Address, us[1].Address}), false))
+	require.False(t, f.AllTried(start, NewAddressSet([]string{us[0].Address, us[1].Address}), true))
 	now = now.Add(time.Minute) // the reports are old
 	for _, u := range us[:2] {
 		f.shut(u.Address, true)

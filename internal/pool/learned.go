@@ -6,54 +6,58 @@ import (
 )
 
 const (
-	// answerPrior is the time to first byte that is expected at first: that of the thesis's median job.
-	answerPrior = 250 * time.Millisecond
-	// shrinkAnswers is the weight of the pool-wide mean, in observations of the project.
-	shrinkAnswers = 2
-	// lastAnswers is the number of a project's observations that count, so that averages follow a project that grows.
-	// lately is the same for all jobs.
-	lastAnswers, lately = 5, 100
+	// firstBytePrior is the expected time to first byte before any job: that of the median job of the thesis.
+	firstBytePrior = 250 * time.Millisecond
+	// shrinkFirstBytes is the weight of the mean of all projects in the estimate for one project: as much as this
+	// number of the project's observations.
+	shrinkFirstBytes = 2
+	// recentOfProject is the number of observations over which a project's times are averaged, small so that averages
+	// follow a project that grows. recentOfAll is the number for the averages of all jobs.
+	recentOfProject, recentOfAll = 5, 100
 	// learnedProjects is the maximum number of project states: about 10 MB, and 4 MB more in a large pool.
 	learnedProjects = 1 << 16
 )
 
-// average is the moving average of some values. A share is the average of ones and zeros.
+// average is a moving average. For a share, the values are ones and zeros.
 type average struct {
 	mean float64
-	n    float64 // values so far
+	n    float64 // number of values so far
 }
 
-// observe adds a value. It counts as one of the last most values.
+// observe adds a value to the average of about the last most values.
 func (a *average) observe(value, most float64) {
 	a.n++
 	a.mean += (value - a.mean) / min(a.n, most)
 }
 
-// logOf is the logarithm of a time in seconds. Times span orders of magnitude, so their logarithms are averaged.
+// logOf returns the logarithm of a time in seconds. Times span orders of magnitude, so logarithms are averaged.
 func logOf(d time.Duration) float64 { return math.Log(max(d.Seconds(), 0.001)) }
 
-// learn adds a time to the averages of a project and of all.
+// learn adds a time to the average of all jobs and to that of a project.
 func (all *average) learn(project *average, d time.Duration, last float64) {
-	all.observe(logOf(d), lately)
+	all.observe(logOf(d), recentOfAll)
 	project.observe(logOf(d), last)
 }
 
-// expected is the expected time for a project in seconds. The mean of all has the weight of prior observations.
+// expected returns the expected time for a project in seconds: a mean of the project's average and the average of all
+// jobs, which has the weight of prior observations.
 func (all *average) expected(project average, prior float64) float64 {
 	return math.Exp((project.mean*project.n + all.mean*prior) / (project.n + prior))
 }
 
-// fetchModel learns the fetch time as a function of the size of the data: a startup time plus a time for each byte. All data
-// of unknown size has the same time.
+// fetchModel learns the fetch time as a function of the size of the data: a startup time plus a time for each byte.
+// Data of unknown size has one common fetch time.
 //
-// Times vary so much that the mean of few jobs means little. So the model follows the median: each observation moves the
-// larger part up or down by a fixed step, however far off it is. No single upstream or job can move it far.
+// Times vary so much that the mean of a few jobs is unreliable. So the model follows the median: each observation moves
+// the larger of the two parts up or down by a step of bounded size, however far off the estimate is. No single upstream
+// or job can move it far.
 type fetchModel struct{ startup, perByte, unsized float64 } // seconds
 
 const (
 	// fetchStep is the largest step of one observation, as a factor.
 	fetchStep = 1.1
-	// The parts start at 0.1 s, 25 MB/s and 2 s, and stay within these bounds.
+	// The initial estimates are 0.1 s to start, 25 MB/s, and 2 s for data of unknown size. Each has a minimum and a
+	// maximum.
 	startupPrior, startupLeast, startupMost = 0.1, 0.001, 10
 	perBytePrior, perByteLeast, perByteMost = 1 / 25e6, 1e-10, 1e-4
 	unsizedPrior, unsizedLeast, unsizedMost = 2, 0.001, 3600
@@ -63,7 +67,7 @@ func newFetchModel() *fetchModel {
 	return &fetchModel{startup: startupPrior, perByte: perBytePrior, unsized: unsizedPrior}
 }
 
-// expected is the time to fetch data of that size, in seconds; 0 is an unknown size.
+// expected returns the time to fetch data of that size, in seconds; 0 means that the size is unknown.
 func (f *fetchModel) expected(bytes float64) float64 {
 	if bytes == 0 {
 		return f.unsized
@@ -71,11 +75,12 @@ func (f *fetchModel) expected(bytes float64) float64 {
 	return f.startup + f.perByte*bytes
 }
 
-// observe records that fetching data of that size delayed a response by took; 0 is an unknown size. answer is the usual time
-// to first byte without a fetch. If the fetch is short beside it, the observation is unreliable and the step small.
-func (f *fetchModel) observe(bytes, took, answer float64) {
+// observe records that fetching data of that size delayed a response by took. usual is the usual time to first byte
+// without a fetch. The shorter the fetch is compared with it, the less reliable the observation is, and the smaller the
+// step.
+func (f *fetchModel) observe(bytes, took, usual float64) {
 	want := f.expected(bytes)
-	step := math.Pow(fetchStep, want/(want+answer))
+	step := math.Pow(fetchStep, want/(want+usual))
 	if took < want {
 		step = 1 / step
 	}
@@ -94,13 +99,13 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 const (
 	// rateMemory is the half-life of completion rates.
 	rateMemory = time.Minute
-	// leastDone is the minimum that completions fade to, after ten half-lives. Otherwise the wait at an upstream that is
-	// busy and completes nothing for a day would be infinite.
+	// leastDone is the minimum to which the count of completions decays: that of one job after ten half-lives. Without
+	// it, the expected wait at an upstream that is busy and completes nothing for a day would be infinite.
 	leastDone = 1e-3
 )
 
-// rate learns how many jobs a busy core completes per second: completions over core-seconds, both fading. Dividing by the
-// cores that were busy keeps an idle upstream from looking slow.
+// rate learns how many jobs a busy core completes per second: completions divided by busy core-seconds, both decaying
+// with time. Idle cores do not count, so an idle upstream does not look slow.
 type rate struct {
 	done, busy    float64
 	at            time.Time // of the last observation
@@ -111,7 +116,7 @@ type rate struct {
 // observe records an upstream's counter of completed jobs and its busy cores.
 func (r *rate) observe(at time.Time, completed, busy float64) {
 	dt := at.Sub(r.at).Seconds()
-	if done := completed - r.lastCompleted; !r.at.IsZero() && done >= 0 && dt > 0 { // not the first since it started
+	if done := completed - r.lastCompleted; !r.at.IsZero() && done >= 0 && dt > 0 { // not the first report since the upstream started
 		fade := math.Exp2(-dt / rateMemory.Seconds())
 		r.done = max(r.done*fade, min(r.done, leastDone)) + done
 		r.busy = r.busy*fade + (busy+r.lastBusy)/2*dt
@@ -119,7 +124,7 @@ func (r *rate) observe(at time.Time, completed, busy float64) {
 	r.at, r.lastCompleted, r.lastBusy = at, completed, busy
 }
 
-// perCore is completions per second and busy core; 0 is unknown.
+// perCore returns completions per second and busy core; 0 is unknown.
 func (r *rate) perCore() float64 {
 	if r.busy <= 0 || r.done <= 0 {
 		return 0
@@ -127,7 +132,7 @@ func (r *rate) perCore() float64 {
 	return r.done / r.busy
 }
 
-// peakEWMA is a moving average that rises to a peak at once and falls with a half-life of ten seconds.
+// peakEWMA is a moving average that jumps up to a larger value at once and falls with a half-life of ten seconds.
 type peakEWMA struct {
 	value float64
 	at    time.Time

@@ -75,7 +75,7 @@ func TestSlownessInWords(t *testing.T) {
 		f.shut(us[1].Address, false)
 		f.shut(us[2].Address, false)
 	}
-	assert.InEpsilon(t, times, f.members[us[0].Address].slowness.times(f.norms.slownesses), 0.1)
+	assert.InEpsilon(t, times, f.members[us[0].Address].slowness.ratio(f.norms.slownesses), 0.1)
 }
 
 // TestOneOffProbability checks the probability that a project has only one job: 0 for one that was seen, else the share of
@@ -86,7 +86,7 @@ func TestOneOffProbability(t *testing.T) {
 	claim := func(project uint64) float64 {
 		a := f.must(start, Request{Project: project}, nil)
 		answer(a, start)
-		return w.job.Once
+		return w.job.OneOffProbability
 	}
 	assert.InDelta(t, 0.5, claim(1), 0.1, "nothing is known")
 	assert.Zero(t, claim(1), "it came again")
@@ -142,4 +142,80 @@ func TestHowLongJobsTake(t *testing.T) {
 		text.Done(start.Add(5*time.Second), Answered)
 	}
 	assert.InDelta(t, 2, text.Expected, 0.5, "of a prompt, from the first byte on")
+}
+
+// lengthOf runs a job that takes so long, and returns what was expected of it.
+func (f *fixture) lengthOf(r Request, took time.Duration) float64 {
+	a := f.must(start, r, nil)
+	a.Answered(start.Add(took), true, &Hint{Known: true, Cached: true})
+	a.Done(start.Add(took), Answered)
+	return a.Expected
+}
+
+// Durations are learned by length key. A job with a new key has the duration of its project, one of a new project that of all.
+func TestLengthsByKey(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	for range 40 {
+		f.lengthOf(Request{Project: 1, LengthKey: 1}, time.Second)
+		f.lengthOf(Request{Project: 1, LengthKey: 2}, 100*time.Second)
+		f.lengthOf(Request{Project: 2, LengthKey: 1}, 20*time.Second)
+	}
+	for _, c := range []struct {
+		project, key uint64
+		want         float64
+		by           string
+	}{
+		{1, 1, 1, "length_key"}, {1, 2, 100, "length_key"}, {2, 1, 20, "length_key"}, {1, 3, 10, "project"}, {1, 0, 10, "project"},
+		{2, 2, 20, "project"}, {3, 1, math.Cbrt(1 * 100 * 20), "all"},
+	} {
+		r := Request{Project: c.project, LengthKey: c.key}
+		got, err := f.Explain(start, r)
+		require.NoError(t, err)
+		assert.Equal(t, c.by, got[0].ExpectedBy, c)
+		fetch := (1 - got[0].Found) * unsizedPrior
+		assert.InEpsilon(t, c.want, got[0].Expected-fetch, 0.35, c)
+		assert.InDelta(t, got[0].Expected, f.must(start, r, nil).Expected, 1e-9, "as claimed")
+	}
+}
+
+// What is learned is the same after a restart. The lists are bounded, and nothing of an invalid one is used.
+func TestLengthsOverARestart(t *testing.T) {
+	before, rng := newFixture(t, "least-in-flight", 1), rand.New(rand.NewPCG(1, 2))
+	requests := make([]Request, 300)
+	for i := range requests {
+		requests[i] = Request{Project: 1 + rng.Uint64N(50), LengthKey: rng.Uint64N(4)}
+		before.lengthOf(requests[i], seconds(math.Exp(3*rng.NormFloat64())))
+	}
+	after := newFixture(t, "least-in-flight", 1)
+	require.NoError(t, after.SetLengths(before.Lengths()))
+	for _, r := range requests {
+		var n, m need
+		before.fillNeed(&n, &r, false)
+		after.fillNeed(&m, &r, false)
+		want, by := before.lengths.expected(&n)
+		got, same := after.lengths.expected(&m)
+		assert.InEpsilon(t, want, got, 1e-9)
+		assert.Equal(t, by, same)
+	}
+
+	for key := range uint64(3 * savedLengths) {
+		before.lengthOf(Request{Project: 1 + key, LengthKey: 1}, time.Second)
+	}
+	list := before.Lengths()
+	assert.Len(t, list, savedLengths)
+	require.NoError(t, after.SetLengths(list))
+
+	for want, bad := range map[string][]Length{
+		"16385 learned durations: at most 16384 are allowed":                                       append(list, Length{Project: 1, Seconds: 1, Jobs: 1}),
+		"learned duration 2 has 0 seconds and 1 jobs: both must be above 0 and at most 1e+09":      {{Seconds: 1, Jobs: 1}, {Jobs: 1}},
+		"learned duration 1 has -1 seconds and 1 jobs: both must be above 0 and at most 1e+09":     {{Seconds: -1, Jobs: 1}},
+		"learned duration 1 has 1 seconds and 1e+10 jobs: both must be above 0 and at most 1e+09":  {{Seconds: 1, Jobs: 1e10}},
+		"learned duration 1 has 1e+300 seconds and 1 jobs: both must be above 0 and at most 1e+09": {{Seconds: 1e300, Jobs: 1}},
+		"learned duration 1 has 1 seconds and 0 jobs: both must be above 0 and at most 1e+09":      {{Seconds: 1}},
+	} {
+		empty := newFixture(t, "least-in-flight", 1)
+		require.EqualError(t, empty.SetLengths(bad), want)
+		assert.Zero(t, empty.lengths.all.n-1, "nothing of it is used")
+		assert.Len(t, empty.Lengths(), 1)
+	}
 }

@@ -9,14 +9,14 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// member is one upstream with all that is known of it. It exists while it is in the set or has open assignments, and after
-// that while its breaker is remembered.
+// member is one upstream with its state. It exists while it is in the set, while it has open assignments, and then
+// until isGone lets it be forgotten.
 type member struct {
 	Upstream
 	id uint64
 	membership
-	noted   bool // in Pool.reported
-	drained bool // by an operator
+	inReported bool // it is in Pool.reported
+	drained    bool // an operator drains it
 
 	breaker    health.Breaker // is it alive?
 	suspicion  health.Suspicion
@@ -30,14 +30,15 @@ type member struct {
 	slowness slowness
 }
 
-// membership is whether an upstream is in the set.
+// membership records whether and since when an upstream is in the set.
 type membership struct {
 	inSet bool
-	named uint64    // number of the last set with it
+	named uint64    // number of the last set that contains it
 	since time.Time // when it joined or left the set
+	again time.Time // when it last joined again or restarted; earlier reports are from another process
 }
 
-// probing is what is known of the probes of one upstream.
+// probing is the state of the probes of one upstream.
 type probing struct {
 	failed int       // in a row
 	paused time.Time // when the pause ends
@@ -46,12 +47,11 @@ type probing struct {
 // sent is a job that was sent to an upstream.
 type sent struct {
 	need
-	number uint64 // of the claim
+	number uint64 // number of the claim
 	waiter Waiter // the job, if it can be moved; else nil
-	asked  bool   // the upstream was asked to withdraw the job (Pool.Withdrawals)
 }
 
-// unanswered is the jobs at one upstream whose responses have not started.
+// unanswered holds the jobs at one upstream whose responses have not started.
 type unanswered struct {
 	jobs      map[uint64]*sent // by claim number
 	ofProject map[uint64]int   // number of jobs by project
@@ -69,8 +69,8 @@ func (u *unanswered) remove(s *sent) {
 	}
 }
 
-// upTo counts the jobs up to a claim's number.
-func (u *unanswered) upTo(number uint64) (n int) {
+// countUpTo counts the jobs whose claim numbers are at most number.
+func (u *unanswered) countUpTo(number uint64) (n int) {
 	for of := range u.jobs {
 		if of <= number {
 			n++
@@ -89,9 +89,12 @@ func newMember(u Upstream, breakers *health.Config) *member {
 	return m
 }
 
-// joins resets an upstream that joined the set or restarted. Its breaker stays as it is: an upstream that keeps failing can
-// register again and again.
-func (m *member) joins(now time.Time, detector overload.Detector) {
+// join resets an upstream that joined the set or restarted. The state of its breaker stays, because an upstream that
+// fails can keep restarting and registering again.
+func (m *member) join(now time.Time, detector overload.Detector) {
+	if !m.since.IsZero() {
+		m.again = now
+	}
 	m.since, m.drained = now, false
 	m.suspicion.Joined()
 	m.breaker.ForgetReports()
@@ -103,32 +106,33 @@ func (m *member) joins(now time.Time, detector overload.Detector) {
 	m.latency, m.slowness = peakEWMA{}, slowness{}
 }
 
-// leaves marks an upstream that left the set.
-func (m *member) leaves(now time.Time) {
+// leave marks an upstream that left the set.
+func (m *member) leave(now time.Time) {
 	m.inSet, m.since = false, now
 	m.suspicion.Left()
 }
 
-// gone reports whether an upstream that left can be forgotten: its last job has ended, and its breaker never opened or it
-// left long enough ago. An upstream whose breaker opened can join again and fail again.
-func (m *member) gone(now time.Time, remembered time.Duration) bool {
+// isGone reports whether an upstream that left can be forgotten. Its last job must have ended. If its breaker has
+// opened, it is kept until it has been gone for remembered: it could join again and fail again.
+func (m *member) isGone(now time.Time, remembered time.Duration) bool {
 	return !m.inSet && m.load.inFlight == 0 && (m.breaker.Trips() == 0 || now.Sub(m.since) >= remembered)
 }
 
-// rampUp is how long the weight of an upstream that joined grows, from leastRamp of it. So it gets its projects one after
-// another, and does not fetch all their data at once.
+// During rampUp, the weight of an upstream that joined grows from leastRamp to all of its weight. So it gets its
+// projects one after another, and does not fetch all their data at once.
 const (
 	rampUp    = 30 * time.Second
 	leastRamp = 0.1
 )
 
-// ramp is the share of its weight that the upstream has at now.
+// ramp returns the share of its weight that the upstream has at now.
 func (m *member) ramp(now time.Time) float64 {
 	return min(max(leastRamp, now.Sub(m.since).Seconds()/rampUp.Seconds()), 1)
 }
 
-// leaving is why the upstream takes no new jobs: it stops or drains. Otherwise it is Eligible.
-func (m *member) leaving(now time.Time) Reason {
+// leavingReason returns Stopping, Drained or Drains if the upstream takes no new jobs because it leaves, otherwise
+// Eligible.
+func (m *member) leavingReason(now time.Time) Reason {
 	switch {
 	case !m.StopsAt.IsZero() && m.StopsAt.Sub(now) <= StopNotice:
 		return Stopping
@@ -140,40 +144,40 @@ func (m *member) leaving(now time.Time) Reason {
 	return Eligible
 }
 
-// fresh reports whether the last report is recent and believed. If not, this sidecar's own counts are used.
-func (m *member) fresh(now time.Time, interval time.Duration) bool {
+// isHealthy reports whether the upstream is not suspect and its breaker is closed. An upstream that is not healthy can
+// still be eligible, for a trial job.
+func (m *member) isHealthy(now time.Time) bool {
+	return m.suspicion.Why() == "" && m.breaker.Status(now).State == health.Closed
+}
+
+// isFresh reports whether the load in the last report is recent and credible. If not, the load is estimated from this
+// sidecar's own jobs.
+func (m *member) isFresh(now time.Time, interval time.Duration) bool {
 	return !m.figures.doubts.doubted && now.Sub(m.load.at) <= loadIntervals*interval
 }
 
-// doubt decides whether the load in a report is believed. claims is the number of the last claim. A report soon after
-// another one proves nothing: the jobs can be in transit.
-func (m *member) doubt(at time.Time, jobs float64, claims uint64, interval time.Duration) {
+// updateDoubts records a report, to decide whether the upstream's load is credible. claims is the number of the last
+// claim. A report soon after the previous one is ignored, because jobs can still be in transit.
+func (m *member) updateDoubts(at time.Time, jobs float64, claims uint64, interval time.Duration) {
 	if d := &m.figures.doubts; at.Sub(d.at) >= interval/2 {
-		d.observe(at, jobs, m.unanswered.upTo(d.number))
+		d.observe(at, jobs, m.unanswered.countUpTo(d.number))
 		d.number = claims
 	}
 }
 
-// cores is the number of joblets that run at once.
+// cores returns the number of joblets that can run at once: as reported or discovered, else inferred, else assumed.
 func (m *member) cores(n *norms) float64 {
 	return cmp.Or(float64(m.figures.plausibleCores(m.Cores, n)), m.load.cores(), defaultCores)
 }
 
-// reason is why the upstream's health or load speaks against a job; nil is any job.
+// reason returns why the upstream's health or load speaks against a job, or with a nil job, against any job. count says
+// which rules apply.
 func (m *member) reason(now time.Time, job *selection.Job, count rules, interval time.Duration) Reason {
 	switch {
 	case count.breakers && !m.breaker.Ready(now) && !(count.early && m.breaker.ReadyEarly(now)):
 		return Shut
-	case count.suspicion && m.suspicion.Shuns(now, m.load.inFlight):
+	case count.suspicion && m.suspicion.Excludes(now, m.load.inFlight):
 		return Suspect
 	}
-	return m.load.reason(now, job, m.load.level < 1 && m.fresh(now, interval))
-}
-
-// rules says which rules apply. A fault that seems to affect too many upstreams is more likely this sidecar's or the
-// network's.
-type rules struct {
-	suspicion bool // unless more than half of the upstreams are suspect
-	breakers  bool // unless all breakers are open: that is panic mode
-	early     bool // breakers are half open after their first open time, whatever it has grown to
+	return m.load.reason(now, job, m.load.level < 1 && m.isFresh(now, interval))
 }

@@ -6,69 +6,102 @@ import (
 	"time"
 )
 
-// Move is a job that is to go to another upstream, where it is counted already. The caller must end the old assignment, or
-// cancel the new one.
+// Move is a decision to send a job to another upstream, where it is already counted. The caller must end the old
+// assignment, or cancel the new one.
 type Move struct {
 	Job    Waiter
-	From   string // address of the upstream where the job is
-	Number uint64 // of the claim there
+	From   string // address of the old upstream
+	Number uint64 // number of the claim at the old upstream
 	To     *Assignment
 }
 
-// Reconsider returns the jobs that are to leave a suspect whose reports fail. A suspect that only owes responses keeps its
-// jobs: they can be long. may decides on each job. The call is cheap unless an upstream reported or became suspect.
-func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
-	for _, address := range p.watch.Suspects(p.stuck) {
+// movesAtOnce bounds the jobs that one call of Reconsider or Withdrawals moves, because other jobs wait for the lock
+// during the call. The next call continues.
+const movesAtOnce = 256
+
+// Moves holds the callbacks and the state of one search for jobs to move. Each move is recorded before the search
+// continues, so that no job is moved twice.
+type Moves struct {
+	// May reports whether a job can be moved.
+	May func(Waiter) bool
+	// Moved records a move.
+	Moved func(Move)
+
+	n int // jobs moved so far
+}
+
+// Reconsider moves up to most jobs away from suspects whose reports fail, and from upstreams whose health checks get no
+// response. A suspect that still reports keeps its jobs: they may simply be long. The call is cheap unless a report or
+// health check arrived or failed, or an upstream became suspect.
+func (p *Pool) Reconsider(now time.Time, most int, moves Moves) {
+	if most = min(most, movesAtOnce); most == 0 {
+		return
+	}
+	for _, address := range p.watch.TakeSuspects(p.isStuck) {
 		if m := p.members[address]; m.suspicion.ReportsFail() {
-			moves = p.evacuate(now, m, may, moves)
+			p.evacuate(now, m, most, &moves)
 		}
 	}
-	return moves
+	if moves.n == most {
+		p.watch.Changed()
+	}
 }
 
-// stuck reports whether the upstream is a suspect where jobs wait.
-func (p *Pool) stuck(address string) bool {
+// isStuck reports whether the upstream is suspect or hangs, and jobs wait there.
+func (p *Pool) isStuck(address string) bool {
 	m := p.members[address]
-	return m != nil && m.inSet && m.suspicion.Why() != "" && len(m.unanswered.jobs) > 0
+	return m != nil && m.inSet && (m.suspicion.Why() != "" || m.suspicion.Hangs()) && len(m.unanswered.jobs) > 0
 }
 
-// evacuate moves the jobs of an upstream to other healthy upstreams, in the order of their claims.
-func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
+// evacuate moves the jobs of an upstream to healthy upstreams, in the order of their claims, until the search has moved
+// most jobs. It skips a job that no upstream would take now: because the job has tried all healthy ones, or because overload
+// detection refuses its priority and project.
+func (p *Pool) evacuate(now time.Time, m *member, most int, moves *Moves) {
+	var openings [2]*Openings // for ordinary and for heavy jobs
 	for _, number := range slices.Sorted(maps.Keys(m.unanswered.jobs)) {
 		s := m.unanswered.jobs[number]
-		if s.waiter == nil {
+		if s.waiter == nil || !moves.May(s.waiter) {
 			continue
 		}
-		if !p.canMove(now, s, nil) {
-			return moves
+		if moves.n == most {
+			return
 		}
-		if to := p.move(now, s, may); to != nil {
-			moves = append(moves, Move{Job: s.waiter, From: m.Address, Number: number, To: to})
-			s.waiter = nil // it is not moved twice
+		o := &openings[0]
+		if s.heavy {
+			o = &openings[1]
+		}
+		if *o == nil {
+			*o = p.healthyOpenings(now, s.heavy)
+		}
+		tried := s.waiter.Tried()
+		if admitted, _ := (*o).trusts((*o).rank(s.project.id, s.priority), tried); !admitted {
+			continue
+		}
+		if p.canMove(now, s, nil, tried) {
+			p.move(now, m, s, moves)
 		}
 	}
-	return moves
 }
 
-// canMove reports whether a job could go to another healthy upstream, one of those in among if that is not nil. The
-// candidates are in p.memory.
-func (p *Pool) canMove(now time.Time, s *sent, among *Places) bool {
-	c := &p.memory
+// canMove reports whether a job could go to another healthy upstream that is not in tried and, if among is not nil, is
+// in among. It stores the candidates in p.scratch.
+func (p *Pool) canMove(now time.Time, s *sent, among, tried *AddressSet) bool {
+	c := &p.scratch
 	s.need.clone(&c.need)
-	err := p.eligible(now, c, among, s.waiter.Tried(), p.cfg.Rand)
-	return err == nil && c.reason < Suspect && c.rules == rules{suspicion: true, breakers: true}
+	c.need.healthy = true
+	return p.eligible(now, c, among, tried, p.cfg.Rand) == nil && c.rules.areUsual()
 }
 
-// move claims one of the upstreams that canMove found. It returns nil if the job may not move.
-func (p *Pool) move(now time.Time, s *sent, may func(Waiter) bool) *Assignment {
-	if !may(s.waiter) {
-		return nil
-	}
-	c := &p.memory
+// move moves a job to one of the upstreams that canMove found, and reports whether that upstream's breaker let the job
+// through.
+func (p *Pool) move(now time.Time, from *member, s *sent, moves *Moves) bool {
+	c := &p.scratch
 	i := c.choose(p.cfg.Policy, &c.costs, p.cfg.Rand)
 	entered, ok := c.members[i].breaker.Enter(now, false)
 	if !ok {
-		return nil
+		return false
 	}
-	return p.assign(now, s.waiter, c, i, entered)
+	moves.n++
+	moves.Moved(Move{Job: s.waiter, From: from.Address, Number: s.number, To: p.assign(now, s.waiter, c, i, entered)})
+	return true
 }

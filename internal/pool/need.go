@@ -13,27 +13,27 @@ import (
 type Request struct {
 	// Project is the hash of the project's identifier; 0 is none.
 	Project uint64
-	// Data is the parts of the project's data; nil is one part.
+	// Data lists the parts of the project's data; nil means one part.
 	Data     *intake.Parts
 	Priority selection.Priority
 	// Prefetch is set for a request that only loads the project's data. It requires a free core.
 	Prefetch bool
-	// Heavy is the result of Pool.Heavy.
+	// Heavy is the result of Pool.IsHeavy.
 	Heavy bool
 	// Bytes is the size of the project's data; 0 is unknown.
 	Bytes float64
 	// LengthKey is the hash of the values of job.length_key, which group the project's jobs by duration; 0 is none.
 	LengthKey uint64
 	// Among, if not nil, restricts the job to these addresses.
-	Among *Places
+	Among *AddressSet
 	// Fallbacks is the maximum length of Choice.Fallbacks.
 	Fallbacks int
 	// Waiter is the job, if it can be moved while it waits; else nil.
 	Waiter Waiter
 }
 
-// need fills in n for a job. With keep, it remembers the job's projects.
-func (p *Pool) need(n *need, r *Request, keep bool) {
+// fillNeed fills in n for a job. With keep, it also stores the states of the job's projects.
+func (p *Pool) fillNeed(n *need, r *Request, keep bool) {
 	*n = need{named: p.projects.state(r.Project, keep), priority: r.Priority, data: data{bytes: 1}}
 	n.project = n.named
 	place := r.Project
@@ -44,7 +44,7 @@ func (p *Pool) need(n *need, r *Request, keep bool) {
 		n.data.parts = n.data.one[:]
 	case r.Data.Set:
 		place = r.Data.Parts[0].Key
-		p.sizes(&n.data, r.Data.Parts, keep)
+		p.fillSizes(&n.data, r.Data.Parts, keep)
 	default:
 		n.prompt = p.prompts.Prompt(r.Data.Parts)
 		if place = n.prompt.Place; keep {
@@ -55,12 +55,12 @@ func (p *Pool) need(n *need, r *Request, keep bool) {
 		n.project = p.projects.state(place, keep)
 	}
 	if r.LengthKey != 0 {
-		n.length = hash.Pair(n.project.id, r.LengthKey)
+		n.lengthKey = hash.Pair(n.project.id, r.LengthKey)
 	}
 }
 
-// sizes fills in the sizes of the parts of a set. If one is unknown, all parts have the same weight.
-func (p *Pool) sizes(d *data, parts []intake.Part, keep bool) {
+// fillSizes fills in the sizes of the parts of a set. If one is unknown, all parts have the same weight.
+func (p *Pool) fillSizes(d *data, parts []intake.Part, keep bool) {
 	*d = data{set: true, parts: slices.Clone(parts)}
 	for i := range d.parts {
 		state := p.projects.state(d.parts[i].Key, keep)
@@ -83,36 +83,37 @@ func (p *Pool) sizes(d *data, parts []intake.Part, keep bool) {
 	}
 }
 
-// listedSize returns the size of a part in the listing of any upstream; 0 is unknown. No job has needed the part before.
+// listedSize returns the size of a part from the cache listing of any upstream; 0 is unknown. It is for parts that no
+// job has needed before.
 func (p *Pool) listedSize(part uint64) float64 {
-	for _, m := range p.set[:min(len(p.set), many)] {
-		if bytes := m.cached.bytes(part); bytes > 0 {
+	for _, m := range p.set[:min(len(p.set), sampleSize)] {
+		if bytes := m.cached.listedBytes(part); bytes > 0 {
 			return bytes
 		}
 	}
 	return 0
 }
 
-// learnSizes remembers the sizes of a job's parts in m's listing.
+// learnSizes stores the sizes of a job's parts that m's cache listing gives.
 func (p *Pool) learnSizes(m *member, n *need) {
 	n.project.listed = cmp.Or(n.data.listed, n.project.listed)
 	for i := 0; n.data.set && i < len(n.data.parts); i++ {
-		if bytes := m.cached.bytes(n.data.parts[i].Key); bytes > 0 {
+		if bytes := m.cached.listedBytes(n.data.parts[i].Key); bytes > 0 {
 			p.projects.find(n.data.parts[i].Key).listed = bytes
 		}
 	}
 }
 
-// Heavy reports whether a job is heavy. No job is heavy while all upstreams, or none, are for heavy jobs.
-func (p *Pool) Heavy(r Request) bool {
-	if !p.counted.mixed || r.Project == 0 {
+// IsHeavy reports whether a job is heavy. No job is heavy if all upstreams are for heavy jobs, or none is.
+func (p *Pool) IsHeavy(r Request) bool {
+	if !p.accepting.mixed || r.Project == 0 {
 		return false
 	}
-	n, s := &p.memory.need, &p.cfg.Heavy
-	p.need(n, &r, false)
+	n, s := &p.scratch.need, &p.cfg.Heavy
+	p.fillNeed(n, &r, false)
 	size := n.total()
 	length, _ := p.lengths.expected(n)
-	if !n.data.set && saneBytes(r.Bytes) {
+	if !n.data.set && plausibleBytes(r.Bytes) {
 		size = r.Bytes
 	}
 	return p.heavy[r.Project] || p.heavy[n.project.id] ||

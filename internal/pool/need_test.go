@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/prompts"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -58,41 +59,40 @@ func TestWhatUpstreamsHold(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, r.Data.Parts[placed].Key, a.project.id, "%v is placed by block %d", blocks, placed)
 			var n need
-			f.need(&n, &r, false)
+			f.fillNeed(&n, &r, false)
 			had := 0
 			for _, m := range f.set {
 				held := 0
 				for held < len(blocks) && (read[m.Address][upTo(held)] || m == a.member) {
 					held++
 				}
-				found := m.cached.holds(now, &n, f.cfg.Interval)
-				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), found.warm, 1e-9)
-				require.Equal(t, held > placed, found.cache == selection.AssumedCached)
+				found, _ := m.cached.lookUp(now, &n, f.cfg.Interval)
+				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), found.share, 1e-9)
+				require.Equal(t, held > placed, found.status == selection.AssumedCached)
 				if m == a.member {
 					for had < len(blocks) && read[m.Address][upTo(had)] {
 						had++
 					}
-					require.InDelta(t, 0.95*float64(had)/float64(len(blocks)), a.found.warm, 1e-9)
+					require.InDelta(t, 0.95*float64(had)/float64(len(blocks)), a.found.share, 1e-9)
 				}
 			}
-			switch o := []Outcome{Answered, NotStarted, Refused}[rng.IntN(3)]; o {
+			o := []Outcome{Answered, NotStarted, Refused}[rng.IntN(3)]
+			switch o {
 			case Answered:
 				a.Answered(now, true, nil)
 				for i := range blocks {
 					read[a.Address][upTo(i)] = true
 				}
-				a.Done(now, o)
 			case Refused: // nothing of it is there any more
 				for i := range blocks {
 					delete(read[a.Address], upTo(i))
 				}
-				a.Done(now, o)
 			default:
 				for i := range blocks[had:] { // what follows a gap was there and is not known now
 					delete(read[a.Address], upTo(had+i))
 				}
-				a.Done(now, o)
 			}
+			a.Done(now, o)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestSets(t *testing.T) {
 	}
 	warm := func(r Request) (shares []float64, placed uint64) {
 		c := &candidates{}
-		f.need(&c.need, &r, true)
+		f.fillNeed(&c.need, &r, true)
 		require.NoError(t, f.eligible(start, c, nil, nil, f.cfg.Rand))
 		for _, v := range c.views {
 			shares = append(shares, v.Warm)
@@ -123,7 +123,7 @@ func TestSets(t *testing.T) {
 	assert.Equal(t, uint64(5), placed, "the first places it")
 	var n need
 	r := set(5, 6, 7)
-	f.need(&n, &r, false)
+	f.fillNeed(&n, &r, false)
 	assert.InDelta(t, f.fetches.expected(9e6), f.fetch(&n), 1e-9, "its price is that of the first")
 	shares, _ = warm(set(5, 6, 7, 8))
 	assert.InDeltaSlice(t, []float64{0.5, 0.25}, shares, 1e-9, "by number")
@@ -168,10 +168,93 @@ func BenchmarkParts(b *testing.B) {
 					a.Answered(start, true, nil)
 					a.Done(start, Answered)
 					if blocks > 1 {
-						a.missed(false)
+						a.dropAssumed(false)
 					}
 				}
 			})
 		}
 	}
+}
+
+// A prompt goes where it is read first: behind the prompts queued there, without what is cached.
+func TestPromptsAreReadOneAtATime(t *testing.T) {
+	f, us := newFixture(t, "expected", 2), upstreams(2)
+	each := f.prompts.ReadTime(f.prompts.Prompt(chain(1).Data.Parts))
+	at := func(now time.Time, address string) float64 { return f.members[address].cached.prompts.Wait(now) }
+	claim := func(now time.Time, r Request) *Assignment { return f.must(now, r, nil) }
+	f.allIdle(start)
+	long := claim(start, chain(1, 2, 3, 4))
+	assert.InDelta(t, 4*each, at(start, long.Address), 1e-9)
+	assert.Zero(t, f.prompts.QueuedBehind())
+	other := claim(start, chain(1, 2))
+	assert.NotEqual(t, long.Address, other.Address, "half of it is there, behind four blocks")
+	same := claim(start, chain(1, 2, 3, 5, 6, 7, 8, 9))
+	assert.Equal(t, other.Address, same.Address, "two blocks there behind two to read are better than three behind four")
+	assert.InDelta(t, (2+8-1.9)*each, at(start, other.Address), 1e-9)
+	mean := (4 + 2 + 8 - 1.9) / 3
+	assert.InDelta(t, 2/mean/3, f.prompts.QueuedBehind(), 1e-9, "two blocks were read before one of three jobs")
+	c, read := &candidates{}, chain(1)
+	f.fillNeed(&c.need, &read, false)
+	err := f.eligible(start, c, nil, nil, f.cfg.Rand)
+	require.NoError(t, err)
+	assert.True(t, c.job.Prompt)
+	assert.Equal(t, f.prompts.QueuedBehind(), c.job.QueuedBehind)
+	assert.InDelta(t, each, c.job.Fetch, 1e-9)
+	assert.NotZero(t, c.views[0].PrefillWait)
+
+	now := start.Add(seconds(3 * each))
+	assert.InDelta(t, 4*each, at(now, long.Address), 1e-9, "it has no response")
+	other.Answered(now, true, nil)
+	assert.InDelta(t, (8-1.9)*each, at(now, other.Address), 1e-9, "nor is this one")
+	long.Done(now, Refused)
+	assert.Zero(t, at(now, long.Address), "nothing is read for it")
+	same.Answered(now, true, nil)
+	assert.Zero(t, at(now, same.Address), "it was read sooner than expected")
+	r := report(now.Add(time.Second), 0, 3)
+	f.Report(now, us[0].Address, r)
+	assert.InDelta(t, 3*mean*each, at(r.At, us[0].Address), 1e-9, "others' prompts")
+}
+
+// The cached share in a response counts only for prompts, at the first-ranked upstream.
+func TestFound(t *testing.T) {
+	f := newFixture(t, "expected", 2)
+	f.allIdle(start)
+	f.must(start, Request{Project: 5}, nil).Found(0.5)
+	assert.Zero(t, f.prompts.FirstPlaceHitRate(), "it is no prompt")
+	f.must(start, chain(1, 2, 3, 4), nil).Found(0.5)
+	assert.Equal(t, 0.5, f.prompts.FirstPlaceHitRate())
+	elsewhere := 0
+	for key := range 20 {
+		a, was := f.must(start, chain(100+key), nil), f.prompts.FirstPlaceHitRate()
+		a.Found(1)
+		assert.Equal(t, a.Cost.Placement == 0, f.prompts.FirstPlaceHitRate() > was)
+		if a.Cost.Placement > 0 {
+			elsewhere++
+		}
+	}
+	assert.Positive(t, elsewhere)
+	over, was := f.must(start, chain(1000), nil), f.prompts.FirstPlaceHitRate()
+	over.Done(start, Answered)
+	over.Found(0)
+	assert.Equal(t, was, f.prompts.FirstPlaceHitRate(), "it is over")
+}
+
+// A prompt goes where events show it to be cached; events of an upstream that has left change nothing.
+func TestEventsOfACache(t *testing.T) {
+	f, us := newFixture(t, "expected", 4), upstreams(4)
+	f.allIdle(start)
+	for key := range 8 {
+		prompt, u := chain(10*key, 10*key+1, 10*key+2), us[key%len(us)]
+		change := prompts.Change{}
+		for _, part := range prompt.Data.Parts {
+			change.Stored = append(change.Stored, part.Key)
+		}
+		f.CacheChanged(start, u.Address, []prompts.Change{change})
+		a := f.must(start, prompt, nil)
+		assert.Equal(t, u.Address, a.Address)
+		assert.Equal(t, selection.Cached, a.Cache)
+		a.Done(start, Answered)
+	}
+	f.Set(start, us[1:])
+	f.CacheChanged(start, us[0].Address, []prompts.Change{{Cleared: true}})
 }

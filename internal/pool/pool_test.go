@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,9 +14,7 @@ import (
 
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/health"
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
-	"example.org/pilotfish/internal/recent"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -36,7 +35,7 @@ func (g *testGate) allow() (func(error), error) {
 
 // cache returns whether a project's data is cached at m.
 func (f *fixture) cache(m *member, project uint64, now time.Time) selection.Cache {
-	return m.cached.has(project, m.cached.counts(now, f.cfg.Interval))
+	return m.cached.status(project, m.cached.listingFresh(now, f.cfg.Interval))
 }
 
 // projects is a CacheSet over a map.
@@ -51,13 +50,14 @@ type fixture struct {
 	t     testing.TB
 	gates []*testGate // in the order in which they were made
 
-	foreseen int // claims whose failure Openings foresaw
+	foreseen int             // claims whose failure Openings foresaw
+	moved    map[Waiter]bool // jobs that were moved
 }
 
 // Claim is Pool.Claim. It checks that a claim fails if Openings refuse the job.
 func (f *fixture) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
-	refused := r.Among == nil && f.Openings(now).Refuse(r, NewPlaces(tried))
-	a, err := f.Pool.Claim(now, r, NewPlaces(tried))
+	refused := r.Among == nil && f.Openings(now, r.Heavy).Refuses(r, NewAddressSet(tried))
+	a, err := f.Pool.Claim(now, r, NewAddressSet(tried))
 	if refused {
 		f.foreseen++
 		require.Error(f.t, err)
@@ -66,11 +66,11 @@ func (f *fixture) Claim(now time.Time, r Request, tried []string) (*Assignment, 
 }
 
 // places returns the set of these addresses; nil for nil.
-func places(addresses []string) *Places {
+func places(addresses []string) *AddressSet {
 	if addresses == nil {
 		return nil
 	}
-	return NewPlaces(addresses)
+	return NewAddressSet(addresses)
 }
 
 // must is a Claim that succeeds.
@@ -87,7 +87,7 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	require.NoError(t, err)
 	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
-	f := &fixture{t: t}
+	f := &fixture{t: t, moved: map[Waiter]bool{}}
 	f.Pool, err = New(Config{
 		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second, Breaker: health.Default()},
 		Gate: func(trips func(int) bool) health.Gate {
@@ -152,6 +152,7 @@ func TestRandomHistories(t *testing.T) {
 		f := newFixture(t, selection.Names()[int(seed)%len(selection.Names())], 5)
 		now := start
 		var open []*Assignment
+		next := upstreams(5)
 		in := map[string]bool{}
 		for _, s := range f.States(now) {
 			in[s.Address] = true
@@ -177,10 +178,14 @@ func TestRandomHistories(t *testing.T) {
 				for address := range in {
 					wasShut[address] = f.isShut(now, address)
 				}
+				panics, foreseen, early := InPanic(f.States(now)), f.foreseen, slices.ContainsFunc(f.set, func(m *member) bool { return m.breaker.ReadyEarly(now) })
 				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Heavy: heavy, Among: places(among), Fallbacks: rng.IntN(4)}, tried)
 				if err != nil {
+					require.True(t, among != nil || early || f.foreseen > foreseen, "the failure was not foreseen")
 					continue
 				}
+				mixed := ordinary && slices.Contains(slices.Collect(maps.Values(marked)), true)
+				require.True(t, panics == l.Panic || mixed && panics)
 				u := l.Choice
 				require.True(t, in[u.Address], "claimed an upstream that left")
 				require.NotContains(t, tried, u.Address)
@@ -204,16 +209,21 @@ func TestRandomHistories(t *testing.T) {
 				if rng.IntN(2) == 0 {
 					open[i].Answered(now, true, nil)
 				}
+				if rng.IntN(4) == 0 {
+					open[i].ConnectionRefused(now)
+				}
 				open[i].Done(now, Outcome(rng.IntN(Outcomes)))
 				open[i].Done(now, Answered) // a second end changes nothing
 				open = slices.Delete(open, i, i+1)
 			case k == 17:
-				us := upstreams(7)
-				rng.Shuffle(len(us), func(i, j int) { us[i], us[j] = us[j], us[i] })
-				us = us[:rng.IntN(len(us)+1)]
-				for i := range us {
-					us[i].Heavy, us[i].Draining = rng.IntN(3) == 0, rng.IntN(6) == 0
+				us := next // was prepared at the last change
+				next = upstreams(7)
+				rng.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+				next = next[:rng.IntN(len(next)+1)]
+				for i := range next {
+					next[i].Heavy, next[i].Draining = rng.IntN(3) == 0, rng.IntN(6) == 0
 				}
+				f.Prepare(next)
 				f.Set(now, append(us, us...)) // every one named twice
 				in = map[string]bool{}
 				for _, u := range us {
@@ -225,6 +235,10 @@ func TestRandomHistories(t *testing.T) {
 				}
 			default:
 				a := fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))
+				if rng.IntN(4) == 0 {
+					f.suspect(now, a)
+					break
+				}
 				f.Report(now, a, report(now.Add(-time.Duration(rng.IntN(3000))*time.Millisecond), float64(rng.IntN(30)), float64(rng.IntN(150)), rng.Uint64N(20)))
 			}
 			want, ofProject := map[string]int{}, map[uint64]int{}
@@ -249,31 +263,79 @@ func TestRandomHistories(t *testing.T) {
 				require.Equal(t, want[s.Address], s.InFlight, "%s", s.Address)
 			}
 		}
+		for _, l := range open { // then nothing is counted anywhere
+			l.Done(now, Answered)
+		}
+		require.Zero(t, f.InFlight())
+		for _, m := range f.members {
+			require.Equal(t, []int{0, 0, 0}, []int{m.load.inFlight, len(m.unanswered.jobs), len(m.unanswered.ofProject)})
+		}
 	}
 }
 
-func TestRestartForgetsTheCache(t *testing.T) {
-	f, us := newFixture(t, "random", 1), upstreams(1)
+// A large set is prepared in steps, between which jobs can claim upstreams. Then Set creates nothing.
+func TestALargeSetIsPreparedInSteps(t *testing.T) {
+	f, us := newFixture(t, "random", 1), upstreams(3*setAtOnce+1)
+	for rest := us; len(rest) > 0; {
+		before := len(f.gates)
+		rest = f.Prepare(rest)
+		require.LessOrEqual(t, len(f.gates)-before, setAtOnce)
+		require.Equal(t, us[0].Address, f.must(start, Request{}, nil).Address)
+	}
+	f.Set(start, us)
+	assert.Len(t, f.gates, len(us))
+	assert.Equal(t, len(us), f.Len())
+	f.Prepare([]Upstream{{Address: "10.9.9.9:1"}})
+	f.Set(start, us)
+	assert.Len(t, f.members, len(us), "one that did not join is forgotten")
+}
+
+// Nothing that was known of an upstream counts after it restarts in place.
+func TestARestartedUpstreamIsLikeANewOne(t *testing.T) {
+	f, us := newFixture(t, "expected", 2), upstreams(2)
 	us[0].StartedAt = start
 	f.Set(start, us)
-	f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
-	require.Equal(t, 1, f.States(start)[0].Cached)
-	m := f.set[0]
-	m.figures = figures{cores: 9, rate: rate{done: 1}, absurd: "absurd", doubts: doubts{contrary: 1, doubted: true}}
-	m.cached.tooLong, m.load.level, m.latency.value, m.slowness.part = "too long", 0, 1, 1
-	m.cached.assumed.Put(7, start)
-	f.ReportFailed(start.Add(2*time.Second), us[0].Address, errSilent)
-	block := f.prompts.Prompt(chain(1).Data.Parts)
-	m.cached.prompts.Send(start, f.prompts, block).Answered()
-	us[0].StartedAt = start.Add(time.Minute)
-	f.Set(start.Add(time.Minute), us)
-	assert.Zero(t, f.States(start)[0].Cached)
-	assert.Equal(t, figures{}, m.figures)
-	assert.Equal(t, []any{peakEWMA{}, slowness{}, 1.0}, []any{m.latency, m.slowness, float64(m.load.level)})
-	assert.Equal(t, []any{"", recent.Keys{}}, []any{m.cached.tooLong, m.cached.assumed})
-	assert.Equal(t, health.Suspicion{Address: us[0].Address}, m.suspicion)
-	assert.True(t, m.cached.at.IsZero() && m.load.at.IsZero())
-	assert.Zero(t, m.cached.prompts.Hit(start, block))
+	address, prompt := us[0].Address, chain(1)
+	only := places([]string{address})
+	prompt.Among = only
+	answer(f.must(start, prompt, nil), start.Add(time.Second))
+	var waiting []*Assignment
+	for project := range uint64(20) {
+		a := f.must(start, Request{Project: project + 1, Among: only}, nil)
+		if waiting = append(waiting, a); project%2 == 0 {
+			a.Answered(start.Add(time.Second), true, nil)
+		}
+	}
+	f.Report(start.Add(time.Second), us[1].Address, report(start.Add(time.Second), 0, 0, 5))
+	now := start
+	for range 3 {
+		now = now.Add(5 * time.Second)
+		f.Report(now, address, report(now, 0, 0))
+	}
+	now = now.Add(5 * time.Second)
+	r := report(now, 0, 1000)
+	r.Cores, r.Cached = 1<<20, claimed(20_000)
+	f.Report(now, address, r)
+	f.ReportFailed(now.Add(time.Second), address, errSilent)
+	known := f.state(now, address)
+	assert.Equal(t, "1048576 cores, fewer than half of this sidecar's jobs there, 20000 cached projects, more than 16 times as many as others", known.Implausible)
+	assert.Equal(t, []float64{0, 1000, 1, 0}, []float64{known.Level, known.Stalled, known.Latency, known.ReportAge})
+	assert.Positive(t, known.Assumed)
+
+	for _, a := range waiting {
+		a.Done(now, Gone)
+	}
+	restart := start.Add(time.Minute)
+	us[0].StartedAt = restart
+	f.Set(restart, us)
+	fresh := newFixture(t, "expected", 2)
+	fresh.Set(restart, us)
+	assert.Equal(t, fresh.state(restart, address), f.state(restart, address))
+	ranked, err := f.Explain(restart, prompt)
+	require.NoError(t, err)
+	assert.Equal(t, "none", ranked[0].Cache)
+	f.ReportFailed(restart, address, errSilent)
+	assert.Empty(t, f.state(restart, address).Suspect, "it has not reported since")
 }
 
 // New settings apply at once. Detectors keep their state if the settings have none.
@@ -293,73 +355,3 @@ func TestOtherSettings(t *testing.T) {
 	assert.Panics(t, func() { f.SetSettings(Settings{Policy: w}) })
 	assert.Panics(t, func() { f.SetSettings(Settings{Interval: time.Minute}) })
 }
-
-// Queries change nothing: a pool that is queried between the events of a random history makes the same choices as one that
-// is not.
-func TestQueriesChangeNothing(t *testing.T) {
-	for seed := range uint64(3 * len(selection.Names())) {
-		policy, rng := selection.Names()[int(seed)%len(selection.Names())], rand.New(rand.NewPCG(seed, 5))
-		n := []int{5, 80}[seed%2]
-		pools := [...]*fixture{newFixture(t, policy, n), newFixture(t, policy, n).with(t, "expected")}
-		pools[0].with(t, "expected")
-		ask := func(f *fixture, now time.Time) {
-			addresses := upstreams(n)
-			for _, r := range []Request{
-				{}, {Project: 3, Priority: selection.High}, {Project: 99, Bytes: 7}, {Project: 4, Among: places([]string{addresses[1].Address})},
-				{Project: 8, Data: &intake.Parts{Set: true, Parts: []intake.Part{{Key: 8}, {Key: 9}, {Key: 77}}}},
-				{Project: 6, Data: &intake.Parts{Parts: []intake.Part{{Key: 11, Bytes: 64}, {Key: 12, Bytes: 64}}}},
-			} {
-				_, _ = f.Explain(now, r)
-				f.Probes(now, r, nil)
-			}
-			states := f.States(now)
-			f.Full(now)
-			f.AllTried(now, places([]string{addresses[0].Address}), false)
-			f.Open(3)
-			assert.Equal(t, states, f.States(now))
-		}
-		var open [2][]*Assignment
-		now := start
-		for range 300 {
-			now = now.Add(time.Duration(rng.IntN(2000)) * time.Millisecond)
-			event, at, end := rng.IntN(20), rng.IntN(n), rng.IntN(1+len(open[0]))
-			r := Request{Project: rng.Uint64N(12), Priority: selection.Priority(rng.IntN(2)), Fallbacks: rng.IntN(2)}
-			if r.Project > 9 {
-				r.Data = &intake.Parts{Set: true, Parts: []intake.Part{{Key: r.Project}, {Key: rng.Uint64N(9) + 1}}}
-			}
-			load, outcome := report(now, float64(rng.IntN(20)), float64(rng.IntN(110)), rng.Uint64N(12), rng.Uint64N(12)), Outcome(rng.IntN(Outcomes))
-			load.Cached = growing{load.Cached.(projects)}
-			var chose [2]Choice
-			for i, f := range pools {
-				f.cfg.Probe, f.norms.service = true, 5
-				if i == 1 {
-					ask(f, now)
-				}
-				address := upstreams(n)[at].Address
-				switch {
-				case event == 0:
-					f.Checked(now, address, assert.AnError)
-				case event == 1:
-					f.ReportFailed(now, address, health.ErrNoResponse)
-				case event < 6:
-					f.Report(now, address, load)
-				case event < 12 && end < len(open[i]):
-					open[i][end].Answered(now, outcome == Answered, nil)
-					open[i][end].Done(now, outcome)
-					open[i] = slices.Delete(open[i], end, end+1)
-				default:
-					if a, err := f.Claim(now, r, []string{address}); err == nil {
-						open[i], chose[i] = append(open[i], a), a.Choice
-					}
-				}
-			}
-			require.Equal(t, chose[0], chose[1], policy)
-			require.Equal(t, pools[0].States(now), pools[1].States(now), policy)
-		}
-	}
-}
-
-// growing is a listing in which every project has a size of its own.
-type growing struct{ projects }
-
-func (growing) Bytes(project uint64) float64 { return float64(project+1) * 1e6 }

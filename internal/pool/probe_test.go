@@ -67,25 +67,6 @@ func TestWhatIsProbed(t *testing.T) {
 	}
 }
 
-// The load of a probe counts for the choice; a probe that failed leaves the choice as it was.
-func TestAProbedLoadCounts(t *testing.T) {
-	u := upstreams(3)
-	now := start.Add(4 * time.Second)
-	busy := &Hint{At: now, Running: [2]float64{90, 0}, Utilization: -1, CoresBusy: 16, Waited: -1, Fetched: -1}
-	for want, loads := range map[string][]*Hint{
-		u[0].Address: {nil, nil, nil},
-		u[1].Address: {busy, nil, nil},
-		u[2].Address: {busy, busy, nil},
-	} {
-		f := newProbing(t, 3, 5)
-		for i, load := range loads {
-			f.Probed(now, u[i].Address, 1, load)
-		}
-		f.Probed(now, "10.9.9.9:1", 1, busy) // it has left
-		assert.Equal(t, want, f.must(now, Request{Project: 1}, nil).Address)
-	}
-}
-
 // Jobs run beyond the busy cores wait for a fetch and are not in line.
 func TestAProbedUpstreamReportsBusyCores(t *testing.T) {
 	f, u := newProbing(t, 2, 5), upstreams(2)

@@ -11,39 +11,32 @@ import (
 )
 
 const (
-	// In a pool of nearFrom upstreams, a claim considers the near ones, which are the first in the project's rendezvous
-	// order. The project's data is rarely elsewhere: an upstream is chosen only if all upstreams before it in
-	// this order cost more.
-	nearFrom, near = 64, 32
-	// In a pool of manyFrom upstreams, a claim that finds no free core near considers this many. Considering
-	// more gains nothing and delays other jobs.
-	manyFrom, many = 1024, 512
+	// In a pool of at least shortlistFrom upstreams, a claim considers only the project's shortlist: the first
+	// shortlistSize upstreams in its rendezvous order. Few projects have data elsewhere, because an upstream is chosen
+	// only if all upstreams before it in this order cost more.
+	shortlistFrom, shortlistSize = 64, 32
+	// In a pool of at least sampleFrom upstreams, a claim that finds no free core on the shortlist considers sampleSize
+	// upstreams. Larger samples do not improve the choice, and the work would delay other jobs.
+	sampleFrom, sampleSize = 1024, 512
 )
 
-// projectState is what is known of one project. A job looks it up once, because the lookup seldom hits the processor's cache.
+// projectState is the state of one project. Each job looks it up only once, because the lookup is usually a miss in the
+// processor's cache.
 type projectState struct {
 	id   uint64 // 0 for jobs without a project
 	open int    // open assignments
-	seen bool   // it had a job before, here or at an upstream
+	seen bool   // not new: it had a job from this sidecar, or its data was at an upstream
 
-	answers               average // time to first byte where its data is cached
-	length                average // duration of its jobs
-	usual                 average // time to first byte without the slowness of upstreams
-	listed, reportedBytes float64 // size of its data in cache listings and in jobs; 0 is unknown
+	firstByte             average // time to first byte where its data is cached
+	duration              average // duration of its jobs
+	adjustedFirstByte     average // time to first byte, corrected for slow upstreams (see slowness)
+	listed, reportedBytes float64 // size of its data according to cache listings and to jobs; 0 is unknown
 
 	prefetched *prefetched // the last prefetch of its data, until a job has used it; nil is none
 
-	near   *[near]uint16 // indexes of the near upstreams in the set, which discovery bounds to 10,000; nil is unknown
-	nearOf uint64        // number of that set
+	shortlist    *[shortlistSize]uint16 // indexes in the set, which discovery bounds to 10,000; nil is unknown
+	shortlistSet uint64                 // number of the set to which the indexes belong
 }
-
-// prefetched is when and where a prefetch loaded a project's data. A job there uses it if it arrives within usedWithin.
-type prefetched struct {
-	at time.Time
-	by string
-}
-
-const usedWithin = time.Minute
 
 // size is the size of the project's data; 0 is unknown. The size given by a job takes precedence over a listing's.
 func (s *projectState) size() float64 {
@@ -53,14 +46,14 @@ func (s *projectState) size() float64 {
 	return s.listed
 }
 
-// projectStates holds the states of projects with open jobs and of the last ones that had jobs.
+// projectStates holds the states of the projects with open jobs, and of those that most recently had jobs.
 type projectStates struct{ *recent.Map[*projectState] }
 
 func newProjectStates(limit int) projectStates {
 	return projectStates{recent.NewMap(limit, func(s *projectState) bool { return s.open > 0 })}
 }
 
-// find returns the state of a project, or a new one, which it does not store.
+// find returns the state of a project, or a new state, which it does not store.
 func (p *projectStates) find(id uint64) *projectState {
 	if s, ok := p.Get(id); ok {
 		return s
@@ -68,7 +61,7 @@ func (p *projectStates) find(id uint64) *projectState {
 	return &projectState{id: id}
 }
 
-// state returns the state of a project. With keep, it is stored as the one that was used last.
+// state returns the state of a project. With keep, it stores the state as the most recently used.
 func (p *projectStates) state(id uint64, keep bool) *projectState {
 	s := p.find(id)
 	if keep {
@@ -77,29 +70,30 @@ func (p *projectStates) state(id uint64, keep bool) *projectState {
 	return s
 }
 
-// need is what a job needs: the data of one project or of a set of projects, or a prompt.
+// need describes the data that a job needs: that of one project or of a set of projects, or a prompt.
 //
-// One part of a set places the job: the first that the job names. Policies see its key as the project, its rendezvous order,
-// and in View.Cache whether it is cached. View.Warm is the cached share of all parts, by bytes if all sizes are known.
+// The first project of a set places the job: policies see its key as the project, so its rendezvous order and its cache
+// status (View.Cache) count. View.Warm is the cached share of the whole set, by bytes if all sizes are known.
 type need struct {
-	named    *projectState // of the project that the job names, which counts its open jobs
-	project  *projectState // of the part that places the job
-	data     data
-	prompt   *prompts.Prompt // nil is none
-	priority selection.Priority
-	length   uint64 // key of what was learned of the durations of jobs like it; 0 is none
-	heavy    bool   // it goes to upstreams for heavy jobs if one is eligible
-	prefetch bool   // it only loads the data: no durations are learned
+	named     *projectState // of the project that the job names, which counts its open jobs
+	project   *projectState // of the part that places the job
+	data      data
+	prompt    *prompts.Prompt // nil is none
+	priority  selection.Priority
+	lengthKey uint64 // key of the project and its length key, for learned durations; 0 means none
+	heavy     bool   // the job is heavy: it goes to an upstream for heavy jobs if one is eligible
+	prefetch  bool   // the job only loads the data, so no duration is learned from it
+	healthy   bool   // the job waits at an upstream already, so it goes only to a healthy one
 }
 
-// data is that of a project or of a set of projects.
+// data is the data of a project or of a set of projects.
 type data struct {
-	parts  []intake.Part  // of the set, or the project alone; Bytes are weights above 0
-	one    [1]intake.Part // memory for the project alone
+	parts  []intake.Part  // the projects of the set, or the only project; their Bytes are weights above 0
+	one    [1]intake.Part // memory for parts if there is only one
 	set    bool
 	bytes  float64 // sum of the weights
-	size   float64 // of a set in bytes; 0 is unknown
-	listed float64 // size of the project in a listing that was read for this job; 0 is unknown
+	size   float64 // size of a set in bytes; 0 is unknown
+	listed float64 // size of the project in a cache listing that was read for this job; 0 is unknown
 }
 
 // total is the size of the project or set in bytes; 0 is unknown.
@@ -110,10 +104,19 @@ func (n *need) total() float64 {
 	return cmp.Or(n.project.reportedBytes, n.data.listed, n.project.listed)
 }
 
-// clone copies a need, whose memory the next claim reuses.
+// clone returns a copy that stays valid when the next claim reuses the memory.
 func (n *need) clone(to *need) {
 	*to = *n
 	if !n.data.set {
 		to.data.parts = to.data.one[:len(n.data.parts)]
 	}
 }
+
+// prefetched records when and where a prefetch loaded a project's data. A job that is sent there within usedWithin
+// counts as using it.
+type prefetched struct {
+	at time.Time
+	by string
+}
+
+const usedWithin = time.Minute

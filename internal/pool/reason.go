@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Reason is why an upstream gets no new job now. A claim takes the upstreams with the least reason, in this order, if
-// upstreams with that reason get jobs at all.
+// Reason is why an upstream gets no new job now. The reasons are ordered by severity. A claim considers the upstreams
+// with the least severe reason, if upstreams with that reason get jobs at all.
 type Reason uint8
 
 // The reasons, a closed set.
 const (
-	// Eligible: no reason.
+	// Eligible: there is no reason, so the upstream can get jobs.
 	Eligible Reason = iota
 	// Ordinary: the job is heavy, and the upstream is not for heavy jobs. It gets the job if no dedicated one is eligible.
 	Ordinary
@@ -22,9 +22,10 @@ const (
 	NotAdmitted
 	// Overloaded: overload detection refuses all jobs. The job waits.
 	Overloaded
-	// Suspect: it accepts jobs and does not respond. It gets a job that has no other upstream to wait for.
+	// Suspect: it accepts jobs but does not respond. It gets a job only if there is no other upstream to wait for.
 	Suspect
-	// Shut: its breaker is open, or half open with a probe in flight. It gets jobs if all breakers are: panic mode.
+	// Shut: its breaker is open, or half open with a trial job in flight. It gets jobs if this is true of all
+	// upstreams: panic mode.
 	Shut
 	// Tried: the job has tried it.
 	Tried
@@ -47,6 +48,11 @@ var reasons = [...]string{
 	Ordinary: "not for heavy jobs", Dedicated: "for heavy jobs",
 	Shedding: "refused for load", NotAdmitted: "not admitted", Overloaded: "overloaded", Suspect: "suspect", Shut: "breaker open",
 	Tried: "tried", Stopping: "stopping", Drains: "draining", Drained: "drained by hand", Elsewhere: "elsewhere",
+}
+
+// getsJobs reports whether upstreams with this reason get jobs if no upstream has a less severe reason.
+func (r Reason) getsJobs() bool {
+	return r == Eligible || r == Ordinary || r == Shedding || r == Suspect
 }
 
 // String returns the reason in the words of logs and the admin port; "" for Eligible.

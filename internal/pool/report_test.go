@@ -10,28 +10,6 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// A report is often older than the hints in responses that arrived after it was made.
-func TestReportCountsBesideAFresherHint(t *testing.T) {
-	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
-	f.Report(start, address, report(start, 10, 4))
-	l := f.must(start.Add(time.Second), Request{Project: 9}, nil)
-	now := start.Add(6 * time.Second)
-	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
-
-	late := report(start.Add(5*time.Second), 7, 200, 5)
-	late.Cores = 8
-	f.Report(now, address, late)
-	s := f.States(now)[0]
-	assert.Equal(t, []float64{3, 0}, []float64{s.Running, s.Stalled}, "the hint's load is fresher")
-	assert.Zero(t, s.ReportAge)
-	assert.Equal(t, 8.0, f.members[address].cores(&f.norms))
-	assert.Equal(t, 1, s.Cached)
-	assert.Zero(t, s.Level, "the detector sees each report")
-
-	f.Report(now, address, report(start.Add(4*time.Second), 0, 0))
-	assert.Equal(t, 1, f.States(now)[0].Cached, "a report older than the one before is dropped")
-}
-
 func TestListingCountsByItself(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	status := func(now time.Time, project uint64) selection.Cache {

@@ -8,35 +8,38 @@ import (
 )
 
 const (
-	// An upstream becomes slow at slowFrom times the median time to first byte, and stays slow down to slowUntil times.
-	// One at ten times is always found: part of the difference is attributed to its projects.
+	// An upstream becomes slow when its time to first byte is slowFrom times the median of the others, and stays slow
+	// until it falls below slowUntil times. Part of the difference is attributed to its projects, so only upstreams
+	// that are about ten times slower are found with certainty.
 	slowFrom, slowUntil = 5, 2.5
-	// enoughAnswers is the number of an upstream's responses from which it is judged. enoughOfProject is the number of a
-	// project's responses from which they are compared.
-	enoughAnswers, enoughOfProject = 20, 5
-	// timesGain is the weight of a new time.
+	// enoughResponses is the minimum number of responses for judging an upstream. enoughOfProject is the minimum number
+	// of a project's responses for comparing its times.
+	enoughResponses, enoughOfProject = 20, 5
+	// timesGain is the weight of a new time in the moving averages.
 	timesGain = 0.05
 )
 
-// slowness compares the times to first byte at one upstream with the usual ones of their projects. The logarithm of a time is
-// the sum of a project's part and an upstream's part, which are learned together. So an upstream with long projects is not
-// slow. A slow upstream does not change a project's part, or being slow would soon be usual.
+// slowness compares the times to first byte at one upstream with the usual times of their projects. It models the
+// logarithm of a time as the project's mean plus the upstream's logRatio, and learns both together. So an upstream is
+// not slow only because its projects take long. A slow upstream does not change the projects' means: otherwise its
+// times would soon count as usual.
 type slowness struct {
-	part    float64
-	answers int // number of responses that were compared
-	slow    bool
+	logRatio  float64
+	responses int // number of responses that were compared
+	slow      bool
 }
 
-// observe records a time to first byte, without the wait. project is the project's part.
+// observe records a time to first byte, without the wait for a core. project is the mean of the logarithms of the
+// project's times.
 func (s *slowness) observe(took time.Duration, project *average) {
 	known := project.n >= enoughOfProject
 	if known {
-		s.part += timesGain * (logOf(took) - project.mean - s.part)
-		s.part *= 1 - timesGain/20 // drift back to 0, which is like the others
-		s.answers++
+		s.logRatio += timesGain * (logOf(took) - project.mean - s.logRatio)
+		s.logRatio *= 1 - timesGain/20 // drift back to 0, which means as fast as the others
+		s.responses++
 	}
 	if !s.slow || !known {
-		project.observe(logOf(took)-s.part, 1/timesGain)
+		project.observe(logOf(took)-s.logRatio, 1/timesGain)
 	}
 }
 
@@ -44,33 +47,34 @@ func (s *slowness) observe(took time.Duration, project *average) {
 func (s *slowness) judge(all slownesses) {
 	switch {
 	case s.slow:
-		s.slow = s.times(all) >= slowUntil
-	case s.part > 0:
-		s.slow = s.times(all) >= slowFrom
+		s.slow = s.ratio(all) >= slowUntil
+	case s.logRatio > 0:
+		s.slow = s.ratio(all) >= slowFrom
 	}
 }
 
-// times is the ratio of the time to first byte to the lower median of the other upstreams; 0 is unknown.
-func (s *slowness) times(all slownesses) float64 {
+// ratio returns the upstream's time to first byte as a multiple of the lower median of the other upstreams; 0 is
+// unknown.
+func (s *slowness) ratio(all slownesses) float64 {
 	n := len(all)
-	if n < 2 || s.answers < enoughAnswers {
+	if n < 2 || s.responses < enoughResponses {
 		return 0
 	}
-	own, _ := slices.BinarySearch(all, s.part)
+	own, _ := slices.BinarySearch(all, s.logRatio)
 	median := (n - 2) / 2
 	if median >= own {
-		median++ // of the others
+		median++ // leave this upstream out
 	}
-	return math.Exp(s.part - all[median])
+	return math.Exp(s.logRatio - all[median])
 }
 
-// describe says in words that the upstream is slow; "" if it is not.
+// describe returns a message if the upstream is slow, otherwise "".
 func (s *slowness) describe(all slownesses) string {
 	if !s.slow {
 		return ""
 	}
-	return fmt.Sprintf("the time to first byte is %.2g times that of other upstreams for the same projects", s.times(all))
+	return fmt.Sprintf("the time to first byte is %.2g times that of other upstreams for the same projects", s.ratio(all))
 }
 
-// slownesses are the parts of all upstreams with enough responses, sorted.
+// slownesses holds the logRatios of all upstreams with enough responses, sorted.
 type slownesses []float64

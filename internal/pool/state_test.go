@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/health"
 )
 
 func TestStatesSayWhatIsKnown(t *testing.T) {
@@ -49,9 +51,9 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 func TestStatus(t *testing.T) {
 	for want, s := range map[string]State{
 		"eligible": {},
-		"eligible; suspect: no response; slow: 3 times":      {Suspect: "no response", Slow: "3 times"},
-		"suspect: no response; implausible figures: 9 cores": {Reason: Suspect, Why: "suspect: no response", Suspect: "no response", Implausible: "9 cores"},
-		"down: connection refused since 12:00":               {Reason: Shut, Why: "down: connection refused since 12:00", DownSince: start, Suspect: "no response"},
+		"eligible; suspect: no response; slow: 3 times":       {Suspect: "no response", Slow: "3 times"},
+		"suspect: no response; implausible figures: 9 cores":  {Reason: Suspect, Why: "suspect: no response", Suspect: "no response", Implausible: "9 cores"},
+		"down: connection refused since 2026-01-01 00:00 UTC": {Reason: Shut, Why: "down: connection refused since 2026-01-01 00:00 UTC", DownSince: start, Suspect: "no response"},
 	} {
 		assert.Equal(t, want, s.status())
 	}
@@ -98,9 +100,15 @@ func TestHowLongAJobWouldWait(t *testing.T) {
 }
 
 // waiter is a job that can be moved.
-type waiter struct{ tried *Places }
+type waiter struct {
+	tried *AddressSet
+	looks int // searches for another upstream
+}
 
-func (w *waiter) Tried() *Places { return w.tried }
+func (w *waiter) Tried() *AddressSet {
+	w.looks++
+	return w.tried
+}
 
 // goes claims the upstream at address for a job that can be moved.
 func (f *fixture) goes(t *testing.T, now time.Time, address string) (*waiter, *Assignment) {
@@ -113,6 +121,29 @@ func (f *fixture) goes(t *testing.T, now time.Time, address string) (*waiter, *A
 
 // always lets every job move.
 func always(Waiter) bool { return true }
+
+// reconsider returns the moves of Reconsider.
+func (f *fixture) reconsider(now time.Time, most int, may func(Waiter) bool) (moves []Move) {
+	f.Reconsider(now, most, f.moves(may, &moves))
+	return moves
+}
+
+// withdrawals returns the moves of Withdrawals.
+func (f *fixture) withdrawals(now time.Time, may func(Waiter) bool) (moves []Move) {
+	f.Withdrawals(now, f.moves(may, &moves))
+	return moves
+}
+
+// moves collects moves. A job is moved once.
+func (f *fixture) moves(may func(Waiter) bool, moves *[]Move) Moves {
+	return Moves{
+		May: func(w Waiter) bool { return !f.moved[w] && may(w) },
+		Moved: func(m Move) {
+			f.moved[m.Job] = true
+			*moves = append(*moves, m)
+		},
+	}
+}
 
 func TestJobsLeaveASuspect(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -135,11 +166,9 @@ func TestJobsLeaveASuspect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
-			for _, u := range us {
-				f.Report(now, u.Address, report(now, 0, 0))
-			}
+			f.allIdle(now)
 			w, a := f.goes(t, now, us[1].Address)
-			require.Empty(t, f.Reconsider(now, c.may), "nobody is suspect")
+			require.Empty(t, f.reconsider(now, movesAtOnce, c.may), "nobody is suspect")
 			if c.change != nil {
 				c.change(f, now.Add(time.Second), a)
 			}
@@ -147,7 +176,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			if name != "one that only owes responses" {
 				f.suspect(now, us[1].Address)
 			}
-			moves := f.Reconsider(now, c.may)
+			moves := f.reconsider(now, movesAtOnce, c.may)
 			if !c.want {
 				require.Empty(t, moves)
 				return
@@ -157,14 +186,79 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			assert.NotEqual(t, us[1].Address, moves[0].To.Address)
 			assert.Equal(t, 2, f.InFlight(), "it counts at both, until the old attempt has ended")
 			f.ReportFailed(now, us[1].Address, errHung)
-			require.Empty(t, f.Reconsider(now, c.may), "it is moved once")
+			require.Empty(t, f.reconsider(now, movesAtOnce, c.may), "it is moved once")
 			a.Done(now, Moved)
 			moves[0].To.Done(now, Answered)
 			assert.Zero(t, f.InFlight())
 			assert.Equal(t, 5, f.failuresToOpen(now, us[1].Address), "it speaks neither for nor against it")
-			assert.Empty(t, f.Reconsider(now, c.may), "no report arrived since")
+			assert.Empty(t, f.reconsider(now, movesAtOnce, c.may), "no report arrived since")
 		})
 	}
+}
+
+// Jobs leave an upstream whose health checks get no response. One that refuses connections or is not ready may be shutting
+// down: it finishes its jobs.
+func TestJobsLeaveAnUpstreamWhoseHealthChecksHang(t *testing.T) {
+	for name, c := range map[string]struct {
+		checks    []error
+		responded bool // between the checks
+		moves     int
+	}{
+		"two without a response":              {[]error{errHung, errHung}, false, 1},
+		"one without a response":              {[]error{errHung}, false, 0},
+		"one passed in between":               {[]error{errHung, nil, errHung}, false, 0},
+		"not ready":                           {[]error{errSilent, errSilent}, false, 0},
+		"refused":                             {[]error{health.ErrRefused, health.ErrRefused}, false, 0},
+		"a response to another job has begun": {[]error{errHung, errHung}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, sick, now := newFixture(t, "least-in-flight", 2), upstreams(2)[0].Address, start
+			w, _ := f.goes(t, now, sick)
+			_, other := f.goes(t, now, sick)
+			var moves []Move
+			for i, why := range c.checks {
+				now = now.Add(5 * time.Second)
+				f.Checked(now, sick, why)
+				moves = append(moves, f.reconsider(now, movesAtOnce, func(of Waiter) bool { return of == w })...)
+				if c.responded && i == 0 {
+					other.Answered(now.Add(time.Second), true, nil)
+				}
+			}
+			require.Len(t, moves, c.moves)
+			for _, m := range moves {
+				assert.Equal(t, sick, m.From)
+				assert.Equal(t, upstreams(2)[1].Address, m.To.Address)
+			}
+			assert.Empty(t, f.state(now, sick).Suspect, "its breaker says what is wrong")
+		})
+	}
+}
+
+// A call moves a bounded number of the jobs at a suspect, and searches no upstream for jobs that may not move.
+func TestManyJobsLeaveASuspectInSteps(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
+	f.allIdle(now)
+	var jobs []*waiter
+	for range 3 * movesAtOnce {
+		w, _ := f.goes(t, now, us[1].Address)
+		jobs = append(jobs, w)
+	}
+	looks := func() (n int) {
+		for _, w := range jobs {
+			n += w.looks
+		}
+		return n
+	}
+	f.suspect(now, us[1].Address)
+	assert.Empty(t, f.reconsider(now, 0, always))
+	assert.Empty(t, f.reconsider(now, movesAtOnce, func(Waiter) bool { return false }))
+	assert.Zero(t, looks())
+	f.ReportFailed(now, us[1].Address, errHung)
+	for i := range 3 {
+		require.Len(t, f.reconsider(now, 1e6, always), movesAtOnce)
+		require.Equal(t, (i+1)*movesAtOnce, looks())
+	}
+	assert.Empty(t, f.reconsider(now, 1e6, always))
 }
 
 // fail makes all upstreams except one suspect.
@@ -174,4 +268,22 @@ func (f *fixture) fail(now time.Time, but string) {
 			f.suspect(now, m.Address)
 		}
 	}
+}
+
+// No job is moved to a suspect that is idle, which would get a new job as a trial.
+func TestNoJobMovesToASuspect(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 5), upstreams(5), start
+	f.allIdle(now)
+	for _, u := range us[2:] {
+		f.goes(t, now, u.Address)
+	}
+	_, a := f.goes(t, now, us[1].Address)
+	f.suspect(now, us[0].Address)
+	now = now.Add(time.Minute)
+	f.suspect(now, us[1].Address)
+	require.True(t, f.state(now, us[0].Address).Eligible)
+	moves := f.reconsider(now, movesAtOnce, always)
+	require.Len(t, moves, 1)
+	assert.Equal(t, a.Address, moves[0].From)
+	assert.NotEqual(t, us[0].Address, moves[0].To.Address)
 }

@@ -42,6 +42,13 @@ func (f *fixture) state(now time.Time, address string) State {
 	panic("no upstream " + address)
 }
 
+// allIdle lets every upstream report that it has no jobs.
+func (f *fixture) allIdle(now time.Time) {
+	for _, m := range f.set {
+		f.Report(now, m.Address, report(now, 0, 0))
+	}
+}
+
 // suspect makes an upstream that has reported a suspect.
 func (f *fixture) suspect(now time.Time, address string) {
 	f.ReportFailed(now, address, errSilent)
@@ -56,9 +63,7 @@ func TestTwoFailedReportsMakeASuspect(t *testing.T) {
 	f.ReportFailed(now, "10.9.9.9:1", errSilent) // unknown: nothing happens
 	assert.Empty(t, f.state(now, sick).Suspect, "it never reported, so it need not report now")
 
-	for _, u := range us {
-		f.Report(now, u.Address, report(now, 0, 0))
-	}
+	f.allIdle(now)
 	now = now.Add(time.Second)
 	f.ReportFailed(now, sick, errSilent)
 	assert.Empty(t, f.state(now, sick).Suspect, "one failure is none")
@@ -105,7 +110,7 @@ func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went i
 }
 
 // An upstream that does not report is judged by the responses that it owes.
-func TestOwedAnswersMakeASuspect(t *testing.T) {
+func TestOwedResponsesMakeASuspect(t *testing.T) {
 	f, now := newFixture(t, "random", 5), start
 	sick := upstreams(5)[1].Address
 	f.serve(t, now, 100, "")
@@ -116,16 +121,14 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 
 	// An upstream that reports is suspect only if a poll fails, too.
 	f = newFixture(t, "random", 5)
-	for _, u := range upstreams(5) {
-		f.Report(now, u.Address, report(now, 0, 0))
-	}
+	f.allIdle(now)
 	now = now.Add(2 * time.Second)
 	went = f.serve(t, now, 1000, sick)
 	assert.Greater(t, went, 100)
-	assert.Equal(t, []string{sick}, f.Poll(), "it should report at once")
-	assert.Empty(t, f.Poll(), "once")
+	assert.Equal(t, []string{sick}, f.TakePolls(), "it should report at once")
+	assert.Empty(t, f.TakePolls(), "once")
 	f.serve(t, now.Add(999*time.Millisecond), 10, sick)
-	assert.Empty(t, f.Poll(), "a second is not over")
+	assert.Empty(t, f.TakePolls(), "a second is not over")
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
 	assert.Contains(t, f.state(now, sick).Suspect, "none of its ")
 	assert.Zero(t, f.serve(t, now, 100, sick))
@@ -155,9 +158,7 @@ func TestSuspicionOfMostIsIgnored(t *testing.T) {
 func TestASuspectIsTheLastResort(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
 	sick := us[0].Address
-	for _, u := range us {
-		f.Report(now, u.Address, report(now, 0, 0))
-	}
+	f.allIdle(now)
 	f.ReportFailed(now, sick, errSilent)
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
 	now = now.Add(time.Second)

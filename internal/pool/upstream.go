@@ -24,7 +24,7 @@ type Upstream struct {
 	Heavy bool `json:"heavy,omitempty"`
 }
 
-// Report is the state of an upstream at one instant, by its own report.
+// Report is the state of an upstream at one instant, as it reports it.
 type Report struct {
 	// At is the instant, on the sidecar's clock.
 	At time.Time
@@ -33,22 +33,22 @@ type Report struct {
 	Running    [selection.Priorities]float64
 	Stalled    [selection.Priorities]float64
 	ByPriority bool
-	// Cores is the number of cores; 0 is not reported.
+	// Cores is the number of cores; 0 if not reported.
 	Cores int
-	// CoresBusy is the number of cores that run a joblet; negative is not reported.
+	// CoresBusy is the number of cores that run a joblet; negative if not reported.
 	CoresBusy float64
-	// Completed is the number of jobs completed since the upstream started; negative is not reported.
+	// Completed is the number of jobs completed since the upstream started; negative if not reported.
 	Completed float64
-	// Begun is the number of jobs whose wait ended since the upstream started; 0 is not reported.
+	// Begun is the number of jobs that began to run since the upstream started; 0 if not reported.
 	Begun float64
-	// Read is the number of bytes of prompts that were not cached, counted when the upstream starts to read a prompt; 0
-	// is not reported.
+	// Read is the number of uncached bytes of prompts since the upstream started. A prompt's bytes are added when the
+	// upstream starts to read it. 0 if not reported.
 	Read float64
-	// Failed is the number of Completed that failed for a reason of the upstream's own; negative is not reported.
+	// Failed is how many of the completed jobs failed through the upstream's own fault; negative if not reported.
 	Failed float64
 	// Wait is the mean wait of the jobs started since the last report, in seconds; NaN is unknown.
 	Wait float64
-	// Cached is the projects in its cache; nil is not reported.
+	// Cached lists the projects in its cache; nil if not reported.
 	Cached CacheSet
 }
 
@@ -63,15 +63,15 @@ type Hint struct {
 	Running    [selection.Priorities]float64
 	Stalled    [selection.Priorities]float64
 	ByPriority bool
-	// Utilization is the number of running and waiting jobs divided by the cores; negative is not reported. It is used if
-	// Running or Stalled is not reported.
+	// Utilization is the number of running and waiting jobs divided by the cores; negative if not reported. It is used
+	// if Running or Stalled is missing.
 	Utilization float64
-	// CoresBusy is as in Report; negative is not reported.
+	// CoresBusy is as in Report; negative if not reported.
 	CoresBusy float64
 	// Cached is set if the project's data was cached; Known is set if the upstream reports that.
 	Cached, Known bool
-	// Waited and Fetched are the job's own wait and fetch time; negative is not reported. Fetched is for replayed traces:
-	// the pool learns from the time to first byte.
+	// Waited and Fetched are the job's own wait and fetch time; negative if not reported. Fetched is only recorded, for
+	// replayed traces: the pool learns fetch times from the time to first byte.
 	Waited  time.Duration
 	Fetched time.Duration
 }
@@ -86,41 +86,8 @@ type CacheSet interface {
 	Len() int
 }
 
-// Outcome is how an attempt ended.
-type Outcome uint8
-
-// The outcomes of an attempt, a closed set.
-const (
-	// Answered: a complete response with a status below 500 was passed on.
-	Answered Outcome = iota
-	// Failed: a complete response with a status of 500 or more, whether it was passed on or retried.
-	Failed
-	// NotStarted: a 503 response says that the upstream did not start the job.
-	NotStarted
-	// Refused: there was no connection, or it ended before the whole job was sent.
-	Refused
-	// NoAnswer: the whole job was sent, and no byte of a response arrived.
-	NoAnswer
-	// TimedOut: no response began within the attempt's timeout.
-	TimedOut
-	// Truncated: the upstream broke off the response.
-	Truncated
-	// Gone: the submitter disconnected, or the job's own deadline passed while the response streamed.
-	Gone
-	// Moved: the job waited there and was withdrawn to go elsewhere.
-	Moved
-
-	// Outcomes is the number of outcomes.
-	Outcomes = int(Moved) + 1
-)
-
-// String returns the outcome's name in metrics, logs and traces.
-func (o Outcome) String() string {
-	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone", "moved"}[o]
-}
-
 // Waiter is a job that can be moved from the upstream where it waits.
 type Waiter interface {
-	// Tried returns the addresses that the job must not go to, including that upstream's.
-	Tried() *Places
+	// Tried returns the addresses of the upstreams that the job must not go to, including the one where it waits.
+	Tried() *AddressSet
 }

@@ -6,100 +6,121 @@ import (
 	"time"
 )
 
-// If upstreams withdraw waiting jobs on request, idle upstreams can take these: a job that waits elsewhere is moved to an
-// upstream that has just reported a free core and no queue, if its data is cached there or if it would wait there longer than
-// waitFetches times the fetch. Jobs are also moved away from an upstream that stops soon. The withdrawal of a job is
-// requested at most once: a refusal means that the job has started.
+// If upstreams withdraw waiting jobs on request, waiting jobs are moved to idle upstreams. An upstream is idle if it
+// has just reported a free core and no queue. A job is moved if its data is cached at the idle upstream, or if its
+// remaining wait is longer than waitFetches times the fetch. Jobs are also moved away from an upstream that stops soon.
 const (
 	waitFetches = 0.5
 	// mostlyCached is the minimum cached share of a job's data for which the fetch of the rest is ignored.
 	mostlyCached = 0.9
 	// recentReport is the age up to which a report shows that an upstream is idle now.
 	recentReport = time.Second
-	// withdrawPause is the pause after a search that found no job to move. A search looks at all waiting jobs.
+	// withdrawPause is the pause after a search that found no job to move, because a search looks at all waiting jobs.
 	withdrawPause = 50 * time.Millisecond
+	// searchWork bounds the work of one search, about 2 ms. A waiting job costs sortWork for each idle upstream; a job
+	// that is moved costs claimWork plus 1 for each upstream of the pool.
+	searchWork, sortWork, claimWork = 1 << 17, 8, 64
 )
 
-// Withdrawals returns the jobs that their upstreams should withdraw if they have not started there, because of what was
-// reported since the last call. may decides on each job. If the upstream refuses, the new assignment must be cancelled.
-func (p *Pool) Withdrawals(now time.Time, may func(Waiter) bool) (moves []Move) {
-	if len(p.reported) == 0 || now.Before(p.noneUntil) {
-		return nil
+// Withdrawals finds jobs to move from the queues of upstreams, based on the reports since the last call. The caller
+// must request their withdrawal. If the upstream has started the job or does not respond, the caller cancels the new
+// assignment.
+func (p *Pool) Withdrawals(now time.Time, moves Moves) {
+	if len(p.reported) == 0 || now.Before(p.nextSearch) {
+		return
 	}
-	for _, m := range p.reported {
-		m.noted = false
+	queued, work, done := queuedJobs{}, searchWork, 0
+	for ; done < len(p.reported) && moves.n < movesAtOnce && work > 0; done++ {
+		m := p.reported[done]
+		m.inReported = false
 		switch {
 		case !m.inSet || m.figures.doubts.doubted || now.Sub(m.load.at) > recentReport:
 		case m.load.stalled == 0:
-			moves = p.fill(now, m, may, moves)
-		case m.leaving(now) != Eligible && !p.takers(now, false).all:
-			moves = p.evacuate(now, m, may, moves)
+			p.fillIdle(now, m, &queued, &moves, &work)
+		case m.leavingReason(now) != Eligible && !p.countAccepting(now, false).allLeaving:
+			p.evacuate(now, m, movesAtOnce, &moves)
+		}
+		if moves.n == movesAtOnce || work <= 0 {
+			p.markReported(m) // the next search continues with this upstream
 		}
 	}
-	p.reported = p.reported[:0]
-	if len(moves) == 0 {
-		p.noneUntil = now.Add(withdrawPause)
+	p.reported = slices.Delete(p.reported, 0, done)
+	if moves.n == 0 {
+		p.nextSearch = now.Add(withdrawPause)
 	}
-	return moves
 }
 
-// queued is a job that waits for a core, and what it would gain elsewhere, in seconds.
-type queued struct {
+// queuedJobs holds the jobs that wait for a core. A search fills it when it first needs them.
+type queuedJobs struct {
+	jobs  []queuedJob
+	found bool
+}
+
+// queuedJob is a job that waits for a core, with its remaining wait and its gain from a move, in seconds.
+type queuedJob struct {
 	*sent
-	from string
+	from *member
+	wait float64
 	gain float64
 }
 
-// fill gives the free cores of an idle upstream to jobs that wait elsewhere: first those that gain most.
-func (p *Pool) fill(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
+// fillIdle moves jobs that wait elsewhere to the free cores of an idle upstream: jobs with the largest gain first, and
+// among equal gains the latest claim first.
+func (p *Pool) fillIdle(now time.Time, m *member, queued *queuedJobs, moves *Moves, work *int) {
 	free := int(m.cores(&p.norms) - m.load.present(true))
 	if free < 1 {
-		return moves
+		return
 	}
-	only := NewPlaces([]string{m.Address})
-	for _, s := range p.queued(now, m) {
-		if free == 0 {
-			break
-		}
-		if !p.canMove(now, s.sent, only) {
+	if !queued.found {
+		*queued = queuedJobs{p.queuedJobs(now), true}
+	}
+	var gaining []queuedJob
+	for _, j := range queued.jobs {
+		if !moves.May(j.waiter) {
 			continue
 		}
-		s.asked = true
-		if to := p.move(now, s.sent, may); to != nil {
-			moves = append(moves, Move{Job: s.waiter, From: s.from, Number: s.number, To: to})
+		found, _ := m.cached.lookUp(now, &j.need, p.cfg.Interval)
+		fetch, missing := p.fetch(&j.need), 1-found.share
+		if missing < 1-mostlyCached || j.wait > waitFetches*fetch {
+			j.gain = j.wait - missing*fetch
+			gaining = append(gaining, j)
+		}
+	}
+	slices.SortFunc(gaining, func(a, b queuedJob) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(b.number, a.number))
+	})
+	*work -= sortWork * len(queued.jobs)
+	only := NewAddressSet([]string{m.Address})
+	for _, j := range gaining {
+		if free == 0 || moves.n == movesAtOnce || *work <= 0 {
+			break
+		}
+		*work -= claimWork + len(p.set)
+		if p.canMove(now, j.sent, only, j.waiter.Tried()) && p.move(now, j.from, j.sent, moves) {
 			free--
 		}
 	}
-	return moves
 }
 
-// queued returns the jobs that may wait for a core elsewhere and would gain at an idle upstream: the largest gain first, and
-// of equal gains the latest claim first.
-func (p *Pool) queued(now time.Time, idle *member) (jobs []queued) {
+// queuedJobs returns the jobs that wait for a core and can be moved.
+func (p *Pool) queuedJobs(now time.Time) (jobs []queuedJob) {
 	for _, m := range p.set {
 		wait := p.queueTime(now, m)
-		if m == idle || wait <= 0 {
+		if wait <= 0 {
 			continue
 		}
 		for _, s := range m.unanswered.jobs {
-			if s.waiter == nil || s.asked {
-				continue
-			}
-			fetch, missing := p.fetch(&s.need), 1-idle.cached.holds(now, &s.need, p.cfg.Interval).warm
-			if missing < 1-mostlyCached || wait > waitFetches*fetch {
-				jobs = append(jobs, queued{s, m.Address, wait - missing*fetch})
+			if s.waiter != nil {
+				jobs = append(jobs, queuedJob{sent: s, from: m, wait: wait})
 			}
 		}
 	}
-	slices.SortFunc(jobs, func(a, b queued) int {
-		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(b.number, a.number))
-	})
 	return jobs
 }
 
-// queueTime is how long the last job in the queue of m waits, in seconds; 0 without a fresh report of a queue.
+// queueTime returns how long the last job in the queue of m will wait, in seconds; 0 without a fresh report of a queue.
 func (p *Pool) queueTime(now time.Time, m *member) float64 {
-	if m.load.stalled == 0 || len(m.unanswered.jobs) == 0 || !m.fresh(now, p.cfg.Interval) {
+	if m.load.stalled == 0 || len(m.unanswered.jobs) == 0 || !m.isFresh(now, p.cfg.Interval) {
 		return 0
 	}
 	cores := m.cores(&p.norms)

@@ -2,6 +2,7 @@ package ports
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -20,15 +21,43 @@ func onSocket(c syscall.RawConn, f func(fd int) error) error {
 
 // sharedPort is one process's listener of a port that several processes share. Linux distributes new
 // connections over all listeners, and resets those that a listener still queues when it is
-// closed. So the process first leaves the group, and then accepts the queued connections.
+// closed. So the process first directs new connections to the next process, and empties its queue before it closes.
 type sharedPort struct{ *net.TCPListener }
 
-func (p sharedPort) Leave() error {
+func (p sharedPort) Leave() error { return p.on(steerAway) }
+
+// The queue counts as empty when it was empty for settled, longer than a TCP handshake on one machine. Empty looks every
+// emptyPause, and gives up after emptyTimeout: a server with submitters.connections open accepts no more.
+const settled, emptyTimeout, emptyPause = 20 * time.Millisecond, time.Second, 2 * time.Millisecond
+
+// Empty drops further SYNs, and waits until the connections in the queue are accepted. Clients retransmit
+// a dropped SYN after a second, and then connect to another process.
+func (p sharedPort) Empty() error {
+	if err := p.on(ignoreRequests); err != nil {
+		return err
+	}
+	begun := time.Now()
+	for last := begun; time.Since(last) < settled; time.Sleep(emptyPause) {
+		var n int
+		if err := p.on(func(fd int) (err error) { n, err = queued(fd); return err }); err != nil {
+			return err
+		}
+		if n > 0 {
+			last = time.Now()
+		}
+		if n > 0 && time.Since(begun) > emptyTimeout {
+			return fmt.Errorf("%d connections are still queued", n)
+		}
+	}
+	return nil
+}
+
+func (p sharedPort) on(f func(fd int) error) error {
 	c, err := p.SyscallConn()
 	if err != nil {
 		return err
 	}
-	return onSocket(c, steerAway)
+	return onSocket(c, f)
 }
 
 // heldPort is a port that another process, such as systemd, keeps open. Connections that are
@@ -39,8 +68,8 @@ type heldPort struct {
 	once   sync.Once
 }
 
-// Accept blocks until Close after Leave, because the server would close its connections
-// after an error.
+// Accept returns no error between Leave and Close: after an error, the server would close its
+// connections.
 func (p *heldPort) Accept() (net.Conn, error) {
 	c, err := p.Listener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {

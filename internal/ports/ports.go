@@ -83,19 +83,31 @@ func (p *Ports) Open(c Config) (err error) {
 	return err
 }
 
-// Leave stops accepting on ports that another process holds or shares, so new connections go
-// to that process. Accepted connections are still served.
+// Leave stops accepting on ports that another process holds, and directs new connections to the process that opened a
+// shared port after this one. Accepted connections are still served.
 func (p *Ports) Leave(log *zap.Logger) {
 	for _, l := range p.all() {
-		if shared, ok := l.(interface{ Leave() error }); ok {
-			if err := shared.Leave(); err != nil {
-				log.Warn("connections that were not accepted yet may be lost", zap.Stringer("port", l.Addr()), zap.Error(err))
-			}
+		if other, ok := l.(interface{ Leave() error }); ok {
+			warnOfLoss(log, l, other.Leave())
 		}
 	}
 }
 
-// all returns the open ports.
+// Empty waits until all connections to shared ports are accepted, so that Close loses none.
+func (p *Ports) Empty(log *zap.Logger) {
+	for _, l := range p.all() {
+		if shared, ok := l.(sharedPort); ok {
+			warnOfLoss(log, l, shared.Empty())
+		}
+	}
+}
+
+func warnOfLoss(log *zap.Logger, l net.Listener, err error) {
+	if err != nil {
+		log.Warn("connections that were not accepted yet may be lost", zap.Stringer("port", l.Addr()), zap.Error(err))
+	}
+}
+
 func (p *Ports) all() []net.Listener {
 	return slices.DeleteFunc([]net.Listener{p.Jobs, p.Admin, p.Mesh}, func(l net.Listener) bool { return l == nil })
 }
@@ -129,10 +141,16 @@ func listen(address, flag string, shared bool) (net.Listener, error) {
 	}
 	l, err := lc.Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
+		hint := "choose another address with " + flag
+		if shared && errors.Is(err, syscall.EADDRINUSE) {
+			hint = "the process there must have been started with --reuse-port too, by the same user; or " + hint
+		}
+		return nil, fmt.Errorf("cannot listen on %s: %w; %s", address, errors.Unwrap(err), hint)
 	}
 	if shared {
-		return sharedPort{l.(*net.TCPListener)}, nil
+		port := sharedPort{l.(*net.TCPListener)}
+		_ = port.on(unsteer) // fails if no process has called Leave on the port
+		return port, nil
 	}
 	return l, nil
 }

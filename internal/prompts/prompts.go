@@ -1,8 +1,8 @@
-// Package prompts knows what language models make of a job: which part of its prompt each server has cached, and how long a
-// server reads before it starts to answer. The pool needs it only for jobs whose data is text in blocks; others never reach it.
+// Package prompts models servers of language models: which part of a prompt each server has cached, and how long it
+// reads (prefills) before it starts to respond. Only jobs whose data is text in blocks use it.
 //
-// A prompt is a chain of blocks. The key of a block hashes everything before it, so two prompts share blocks up to where their
-// texts part, and never after that:
+// A prompt is a chain of blocks. The key of a block also hashes all text before it, so two prompts share exactly the
+// blocks of their common prefix:
 //
 //	system prompt ── tools ─┬─ chat 1 ── turn 1 ── turn 2
 //	                        └─ chat 2 ── turn 1
@@ -12,18 +12,18 @@
 // prompt at a time.
 //
 //	     Send              Answered
-//	idle ────> queued, read ────────> answering: counts no more
+//	idle ────> queued, read ────────> answering: no longer in the queue
 //	                │ Ended: no response
-//	                └──────> gone: the blocks that the server may not have got are dropped
+//	                └──────> gone: blocks that the server may not have received no longer count as cached
 //
-// What holds:
+// Invariants:
 //
-//   - A hit is a prefix: no block counts after one that is missing.
-//   - The placing block of a prompt is the one after its deepest fork, or the first block without a fork. So the turns of a chat
-//     stay together in all sidecars, and the chats of one template spread out.
-//   - A block is cached if an event of the server said so last. A block that no event has named is assumed to be cached from when
-//     it was sent until its lifetime is over.
-//   - The wait of a queue is at least what this sidecar's own unread prompts take, and 0 when nothing is unread.
+//   - A hit is a prefix: blocks after the first missing one do not count.
+//   - A prompt is placed by one block, whose key policies see as the project: the block after the deepest fork, or the first block
+//     if there is no fork. So the turns of a chat stay together in all sidecars, and the chats of one template spread out.
+//   - If the server's events have named a block, the last such event says whether it is cached. Otherwise the block counts as
+//     cached from when it was sent to the server until its lifetime is over.
+//   - The wait of a queue is at least the reading time of this sidecar's own unread prompts, and 0 if no prompt is unread.
 //   - Every prompt that is sent leaves the queue once, by Answered or by Ended.
 //   - Memory is bounded: 128 Ki forks, and 2 times 128 Ki blocks (3 MiB) for each server.
 //
@@ -38,26 +38,26 @@ import (
 )
 
 const (
-	// maxForks bounds the blocks that are remembered with the block that followed: about 4 MB.
+	// maxForks is the maximum number of blocks whose follower is remembered, to find forks: about 4 MB.
 	maxForks = 1 << 17
-	// forked is the follower of a block that was followed by several.
+	// forked replaces the follower of a block that different blocks have followed.
 	forked = 1
-	// lately is the number of prompts over which averages are taken.
-	lately = 100
+	// averagedPrompts is the number of prompts over which averages are taken.
+	averagedPrompts = 100
 
-	// Servers read about 8,000 tokens of four bytes in a second, until prompts have shown how many. A prompt moves the time
-	// for a byte by a tenth at most.
+	// The time to read a byte, in seconds: the initial estimate and its bounds. It stands for about 8,000 tokens of
+	// four bytes per second. One prompt changes the estimate by at most a tenth (perByteStep).
 	perBytePrior, perByteMin, perByteMax = 3e-5, 1e-10, 1e-4
 	perByteStep                          = 1.1
 )
 
-// Model is what a sidecar has learned from the prompts that it sent to any server.
+// Model holds the estimates that a sidecar has learned from the prompts that it sent to any server.
 type Model struct {
 	forks   *recent.Map[uint32] // by block: the block that followed it, or forked
 	perByte float64             // time to read a byte, in seconds
-	reads   average             // time to read what was not cached of a prompt, in seconds
-	queued  average             // prompts that waited before one: as many wait behind one (Little's law)
-	hits    average             // share of the bytes not sent by this sidecar that was cached at the first-ranked server
+	reads   average             // time to read the uncached part of a prompt, in seconds
+	queued  average             // prompts queued ahead of a new one; on average as many queue up behind it (Little's law)
+	hits    average             // see FirstPlaceHitRate
 }
 
 // NewModel returns a model that has seen no prompt.
@@ -71,14 +71,16 @@ func (m *Model) ReadTime(p *Prompt) float64 { return m.perByte * p.Bytes }
 // QueuedBehind is the number of prompts that will wait while one is read.
 func (m *Model) QueuedBehind() float64 { return m.queued.mean }
 
-// FirstPlaceHitRate is the share of bytes that prompts found at the first-ranked server because other sidecars had sent them.
+// FirstPlaceHitRate is a cache hit rate at first-ranked servers: of the bytes that this sidecar had not sent there, the
+// share that was cached because other sidecars had sent it.
 func (m *Model) FirstPlaceHitRate() float64 { return m.hits.mean }
 
-// learn observes that a prompt of that many bytes was read in took seconds. answer is the time that a response takes to start
-// without reading. As with other fetches the model follows the median: no single prompt moves it far.
-func (m *Model) learn(bytes, took, answer float64) {
+// learn updates the time to read a byte from a response that took that many seconds to start, for that many bytes.
+// usual is the usual time to first byte without reading: the longer it is compared with the reading time, the smaller
+// the step. Steps are bounded, so the estimate follows the median.
+func (m *Model) learn(bytes, took, usual float64) {
 	want := m.perByte * bytes
-	step := math.Pow(perByteStep, want/(want+answer))
+	step := math.Pow(perByteStep, want/(want+usual))
 	if took < want {
 		step = 1 / step
 	}
@@ -90,7 +92,7 @@ type average struct{ mean, n float64 }
 
 func (a *average) observe(value float64) {
 	a.n++
-	a.mean += (value - a.mean) / min(a.n, lately)
+	a.mean += (value - a.mean) / min(a.n, averagedPrompts)
 }
 
 // Prompt is the data of one job.
@@ -130,5 +132,5 @@ func (m *Model) Observe(p *Prompt) {
 	}
 }
 
-// follower is what is kept of a block that follows another.
+// follower returns the stored form of a block that follows another.
 func follower(block intake.Part) uint32 { return max(forked+1, uint32(block.Key)) }

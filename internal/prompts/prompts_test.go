@@ -197,6 +197,20 @@ func TestReportsOfUnreadPrompts(t *testing.T) {
 	assert.Equal(t, 1.0, q.wait(start.Add(time.Minute)))
 }
 
+// After a restart only this sidecar's own prompts are left, and the counts of the process before do not matter.
+func TestTheQueueAfterARestart(t *testing.T) {
+	var s Server
+	s.queue.add(start, 1)
+	for _, r := range []Report{{Completed: 12, Started: 10}, {Running: 7, Waiting: 3, Completed: 20, Started: 24}} {
+		r.At = start
+		s.queue.report(r, 2, 1e-3)
+	}
+	s.Restarted()
+	assert.Equal(t, 1.0, s.Wait(start))
+	s.queue.report(Report{At: start, Running: 7, Waiting: 3, Completed: 1, Started: 5}, 2, 1e-3)
+	assert.Equal(t, 1.0+2*5, s.Wait(start))
+}
+
 // The prompt that the server reads takes as long as its bytes, less the time since it started; the rest as prompts in the mean.
 func TestWhatIsBeingReadIsKnown(t *testing.T) {
 	var q queue

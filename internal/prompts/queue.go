@@ -2,8 +2,8 @@ package prompts
 
 import "time"
 
-// queue is the prompts that a server has not read yet, in seconds of reading time. The reading times of this sidecar's prompts
-// are known. For prompts of other sidecars, reports state only the number.
+// queue estimates how long a server needs to read the prompts that it has not read yet. For this sidecar's prompts the
+// reading times are known. For prompts of other sidecars only their number is known, from reports.
 type queue struct {
 	prompts int     // of this sidecar, without a response
 	own     float64 // their reading time
@@ -15,7 +15,7 @@ type queue struct {
 	read     float64   // Report.Read of the last report
 	head     float64   // reading time of the prompt that the server started to read last
 	started  time.Time // approximately when it was started
-	aborted  float64   // prompts that were aborted while they waited: counted as completed, never started
+	aborted  float64   // prompts aborted while they waited: the server counts them as completed, but not as started
 }
 
 // wait returns the seconds until the server has read all prompts.
@@ -42,7 +42,7 @@ func (q *queue) answered(sent time.Time, seconds float64) {
 func (q *queue) remove(seconds float64) {
 	q.own -= seconds
 	if q.prompts--; q.prompts == 0 {
-		q.own = 0 // removes rounding errors
+		q.own = 0 // the sum may differ from 0 by rounding errors
 	}
 }
 
@@ -58,8 +58,9 @@ type Report struct {
 	Read float64
 }
 
-// report updates the queue. each is the assumed reading time of another sidecar's prompt, perByte that of one byte, in seconds.
-// If Started is reported, the prompt being read counts, too; if Read is reported, the rest of it can be estimated.
+// report updates the queue. each is the assumed reading time of another sidecar's prompt and perByte that of a byte, in
+// seconds. If the server reports Started, the prompt that it is reading counts as unread, too. If it reports Read, too,
+// only the rest of that prompt counts.
 func (q *queue) report(r Report, each, perByte float64) {
 	unread, present := r.Waiting, r.Running+r.Waiting
 	if r.Started > 0 && r.Completed >= 0 {

@@ -6,20 +6,20 @@ import (
 	"example.org/pilotfish/internal/recent"
 )
 
-// belief is the probability that a block is cached that was sent to a server.
+// belief is the assumed probability that a block that was sent to a server is cached there.
 const belief = 0.95
 
-// Server is what is known of one server. The zero value is a server that got no prompt.
+// Server is the state of one server. The zero value is a server that got no prompt.
 type Server struct {
-	blocks   recent.Keys // those that were sent there
-	events   recent.Keys // those that events of the server show as cached
+	blocks   recent.Keys // blocks of the prompts that were sent there
+	events   recent.Keys // blocks that are cached according to the server's events
 	lifetime lifetime
 	queue    queue
 }
 
-// Hit is what a server has cached of a prompt.
+// Hit is the part of a prompt that a server has cached.
 type Hit struct {
-	// Share is the share of the bytes, by the probability that they are there.
+	// Share is the cached share of the prompt's bytes, weighted with the probability that each block is cached.
 	Share float64
 	// Placed is set if the placing block is cached, and Reported if an event of the server shows it.
 	Placed, Reported bool
@@ -59,12 +59,12 @@ func (s *Server) Blocks() int { return s.blocks.Len() }
 // Report adopts what the server reports.
 func (s *Server) Report(m *Model, r Report) { s.queue.report(r, m.reads.mean, m.perByte) }
 
-// Restarted forgets the cache. Prompts that are open stay until they end.
-func (s *Server) Restarted() { s.blocks, s.events, s.lifetime = recent.Keys{}, recent.Keys{}, 0 }
+// Restarted drops all that was learned of the server. Open prompts stay in the queue until they end.
+func (s *Server) Restarted() { *s = Server{queue: queue{prompts: s.queue.prompts, own: s.queue.own}} }
 
-// Change is what events of a server report of its cache, in the order of the fields.
+// Change is a change of a server's cache that events report. Its fields apply in order.
 type Change struct {
-	// Lost is set if events are missing: the events before it are no longer believed.
+	// Lost is set if events were lost. Earlier events then no longer count.
 	Lost bool
 	// Cleared is set if the cache was emptied.
 	Cleared bool
@@ -72,7 +72,8 @@ type Change struct {
 	Removed, Stored []uint64
 }
 
-// Apply adopts a change. A block that no event has named is still assumed to be cached if it was sent to the server.
+// Apply applies a change that the server reported. Events are incomplete, so a block that was sent to the server and
+// that no event has named still counts as cached.
 func (s *Server) Apply(now time.Time, c Change) {
 	if c.Lost || c.Cleared {
 		s.events = recent.Keys{}
@@ -96,10 +97,10 @@ type Prefill struct {
 	model   *Model
 	server  *Server
 	sent    time.Time
-	seconds float64       // to read what is not cached
-	alone   bool          // nothing was to be read before it
-	kept    time.Duration // age of the last block that was cached; 0 is unknown
-	expired bool          // the next block was sent before, and its lifetime is over
+	seconds float64       // reading time of the uncached part
+	alone   bool          // the server had no other prompt to read first
+	kept    time.Duration // age of the last cached block of the prompt; 0 means unknown
+	expired bool          // the block after that was sent earlier, but longer ago than the lifetime
 }
 
 // Send adds a prompt to the server's queue, and its blocks to the cache.
@@ -125,16 +126,17 @@ func (s *Server) Send(now time.Time, m *Model, p *Prompt) *Prefill {
 // Answered takes the prompt out of the queue: its response starts.
 func (f *Prefill) Answered() { f.server.queue.answered(f.sent, f.seconds) }
 
-// Learn observes how long the server read, if it read nothing else and most of the prompt. answer is the time that a response
-// takes to start without reading, in seconds.
-func (f *Prefill) Learn(now time.Time, answer float64) {
+// Learn learns the reading speed from the time to first byte, if the server had no other prompt to read and had to read
+// most of this one. usual is the time to first byte without reading, in seconds.
+func (f *Prefill) Learn(now time.Time, usual float64) {
 	if f.alone && f.Share < 0.5 {
-		f.model.learn(f.Bytes, now.Sub(f.sent).Seconds()/(1-f.Share), answer)
+		f.model.learn(f.Bytes, now.Sub(f.sent).Seconds()/(1-f.Share), usual)
 	}
 }
 
-// Found observes the share of the prompt that was cached, as the response states. first is set if the prompt went to its
-// first-ranked server: blocks that are cached there and were not sent by this sidecar were sent by other sidecars.
+// Found learns from the share of the prompt that was cached, as the response states it. first is set if the prompt went
+// to its first-ranked server. Blocks that were cached there, and that this sidecar had not sent, were sent by other
+// sidecars.
 func (f *Prefill) Found(share float64, first bool) {
 	if !(share >= 0 && share <= 1) {
 		return
@@ -148,7 +150,8 @@ func (f *Prefill) Found(share float64, first bool) {
 // Ended takes the prompt out of the queue: it ends without a response.
 func (f *Prefill) Ended() { f.server.queue.remove(f.seconds) }
 
-// Missed drops blocks that the server did not get: those that were not cached before, or all.
+// Missed drops the assumption that blocks are cached, because the server may not have received them: all blocks, or
+// only those that were not cached before.
 func (f *Prefill) Missed(all bool) {
 	from := f.Hit.blocks
 	if all {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy/http1"
@@ -23,38 +24,11 @@ const (
 	refusalTime = time.Second
 )
 
-// verdict is the result of one attempt for its job.
-type verdict struct {
-	kind     verdictKind
-	response *upstreamclient.Response // open if kind is pass, closed if kind is keep
-	body     []byte                   // the bytes read of its body: all of them if kind is keep
-
-	// Set if kind is keep or lost:
-	dispatch.Failure
-	err  error
-	next dispatch.Next
-}
-
-type verdictKind uint8
-
-const (
-	// lost, the zero value: there is no response that the submitter could get.
-	_ verdictKind = iota
-	// keep: the submitter gets the response if no later attempt brings a better one.
-	keep
-	// pass: the submitter gets the response.
-	pass
-)
-
-// done reports whether the upstream of a kept response has run the job. Otherwise the
-// response says that the job was not started.
-func (v *verdict) done() bool { return v.Outcome == pool.Failed }
-
 // errMoved is the error of an attempt that was withdrawn.
 var errMoved = fmt.Errorf("%w: the job waited there and was moved to another upstream", record.ErrNoAnswer)
 
 // errWithdrawn is the error of an attempt that the upstream withdrew on request.
-var errWithdrawn = fmt.Errorf("%w: the upstream withdrew the waiting job, and another upstream gets it", record.ErrNoAnswer)
+var errWithdrawn = fmt.Errorf("%w: the upstream withdrew the waiting job", record.ErrNoAnswer)
 
 // attempt makes one attempt, which starts now. begun is true if an upstream may have begun the
 // job in an earlier attempt.
@@ -62,15 +36,15 @@ func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 	left, _ := x.book.Job.TimeLeft(now)
 	x.prepare(now.Add(left))
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &x.request)
-	if err == nil && x.reserve(response.HeadMemory) != nil {
+	if err == nil && x.reserve(response.Received.Memory) != nil {
 		response.Close()
 		err = errHead
 	}
 	if errors.Is(err, upstreamclient.ErrDeadline) {
-		return x.lost(x.late(how))
+		return x.endFailed(x.timeoutVerdict(how))
 	}
 	if err != nil {
-		return x.lost(x.explain(how, err))
+		return x.endFailed(x.failureVerdict(how, err))
 	}
 	return x.receive(response, how, begun)
 }
@@ -87,7 +61,7 @@ func (x *exchange) prepare(deadline time.Time) {
 		Withdrawal: &x.withdrawal, Interim: x,
 	}
 	if w, ok := x.w.(verbatim); ok {
-		x.request.Received = w.Received()
+		x.request.Received, _ = w.Received()
 	}
 	if x.body.Whole() {
 		x.request.Whole = x.body.Bytes()
@@ -102,7 +76,7 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 	switch {
 	case status < 200:
 		response.Close()
-		return x.lost(x.explain(how, fmt.Errorf("unexpected status %d as the final response", status)))
+		return x.endFailed(x.failureVerdict(how, fmt.Errorf("unexpected status %d as the final response", status)))
 	case record.Withdrawn(status, response.Header):
 		return x.refused(response, begun, &verdict{Failure: dispatch.Failure{Outcome: pool.Moved}, err: errWithdrawn})
 	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
@@ -112,21 +86,21 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 		})
 	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // the timeout of an idle connection, not of this job
 		response.Close()
-		return x.lost(&verdict{
-			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true, Closed: true},
+		return x.endFailed(&verdict{
+			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true, Blameless: true},
 			err:     fmt.Errorf("%w: %s timed out the pooled connection (408)", record.ErrNoAnswer, address),
 		})
-	case x.book.Job.Unwanted(status):
+	case x.book.Job.RetriesStatus(status):
 		return x.refused(response, begun, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Responded},
-			err:     fmt.Errorf("%w: %s answered %d, which retry.on retries", record.ErrNoAnswer, address, status),
+			err:     fmt.Errorf("%w: %s responded with %d, which retry.on retries", record.ErrNoAnswer, address, status),
 		})
 	}
-	return x.passing(response, nil)
+	return x.passVerdict(response, nil)
 }
 
-// passing returns the verdict that the response is forwarded.
-func (x *exchange) passing(response *upstreamclient.Response, read []byte) *verdict {
+// passVerdict returns the verdict that the response is forwarded.
+func (x *exchange) passVerdict(response *upstreamclient.Response, read []byte) *verdict {
 	x.passed = verdict{kind: pass, response: response, body: read}
 	return &x.passed
 }
@@ -136,13 +110,13 @@ func (x *exchange) passing(response *upstreamclient.Response, read []byte) *verd
 // submitter would send the job again.
 func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *verdict) *verdict {
 	x.book.Hint(time.Now(), response.Header)
-	if x.lost(v); v.done() && !v.next.Again {
-		return x.passing(response, nil)
+	if x.endFailed(v); v.upstreamRan() && !v.next.Again {
+		return x.passVerdict(response, nil)
 	}
 	response.Until = time.Now().Add(refusalTime)
 	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
-	if err == nil && len(body) > maxRefusal && (v.done() || !begun) {
-		return x.passing(response, body)
+	if err == nil && len(body) > maxRefusal && (v.upstreamRan() || !begun) && !v.next.Claimed {
+		return x.passVerdict(response, body)
 	}
 	response.Close()
 	if err == nil && len(body) <= maxRefusal {
@@ -161,8 +135,7 @@ func (x *exchange) Interim(status int, h http.Header, received http1.Head) {
 // errHead does not wrap intake.ErrNoRoom, which would make the submitter retry although the upstream has run the job.
 var errHead = errors.New("no memory for the response header: it is used up by other jobs")
 
-// explain returns the verdict of a failed attempt.
-func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
+func (x *exchange) failureVerdict(how upstreamclient.Progress, err error) *verdict {
 	var (
 		body *upstreamclient.BodyError
 		dial *upstreamclient.DialError
@@ -171,20 +144,20 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 	case errors.Is(err, upstreamclient.ErrWithdrawn):
 		return &verdict{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case errors.Is(err, upstreamclient.ErrRequest):
-		return gone(fmt.Errorf("%w: %w", record.ErrRequest, err))
+		return goneVerdict(fmt.Errorf("%w: %w", record.ErrRequest, err))
 	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // sent by an earlier attempt
-		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, body.Err))
+		return goneVerdict(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, body.Err))
 	case errors.As(err, &body):
-		return gone(x.sendingFailed(body.Err))
+		return goneVerdict(x.sendingFailed(body.Err))
 	case x.r.Context().Err() != nil:
-		f := gone(record.Gone(x.r.Context()))
+		f := goneVerdict(record.Gone(x.r.Context()))
 		if how.Begun {
 			f.Progress = dispatch.Begun
 		}
 		return f
 	}
 	f := &verdict{
-		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale(), Closed: how.Stale() && x.attemptTime() < staleTime},
+		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale(), Blameless: how.Stale() && x.attemptTime() < staleTime},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, err),
 	}
 	switch {
@@ -193,7 +166,11 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 	case how.InFull:
 		f.Outcome = pool.NoAnswer
 	case errors.As(err, &dial):
-		f.ConnectTimedOut = dial.Timeout
+		if f.Blameless = health.IsShortage(err); f.Blameless {
+			f.err = fmt.Errorf("%w to %s: %w", record.ErrNotDialed, x.book.Lease.Address, err)
+		}
+		// The resolver can take the whole connect timeout.
+		f.ConnectTimedOut = dial.Timeout && !f.Blameless
 		f.ConnectionRefused = errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) // a missing Unix socket
 	}
 	return f
@@ -208,9 +185,9 @@ func (x *exchange) attemptTime() time.Duration {
 	return time.Since(x.book.Record.Arrived) - x.book.Record.Attempt().Start
 }
 
-// late returns the verdict of an attempt whose response did not begin in time. The time in which the submitter was
+// timeoutVerdict returns the verdict of an attempt whose response did not begin in time. The time in which the submitter was
 // sending the body does not count against the upstream.
-func (x *exchange) late(how upstreamclient.Progress) *verdict {
+func (x *exchange) timeoutVerdict(how upstreamclient.Progress) *verdict {
 	why, had := record.ErrFirstByte, x.attemptTime()
 	if how.Waits {
 		had = 0
@@ -237,13 +214,13 @@ func progress(how upstreamclient.Progress) dispatch.Progress {
 	return dispatch.Unsent
 }
 
-// gone returns the verdict of an attempt that failed because of the submitter.
-func gone(err error) *verdict {
+// goneVerdict returns the verdict of an attempt that failed because of the submitter.
+func goneVerdict(err error) *verdict {
 	return &verdict{Failure: dispatch.Failure{Outcome: pool.Gone}, err: err}
 }
 
-// lost ends a failed attempt and decides whether the job is retried.
-func (x *exchange) lost(v *verdict) *verdict {
+// endFailed ends a failed attempt and decides whether the job is retried.
+func (x *exchange) endFailed(v *verdict) *verdict {
 	v.Repeatable = x.body.Replayable()
 	v.next = x.book.Failed(v.Failure, v.err)
 	return v

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/peer"
 )
 
 // A small job end to end on sockets. Submitter and upstream do hardly anything themselves.
@@ -17,12 +18,12 @@ func BenchmarkJob(b *testing.B) {
 	body := `{"project_id":12345,"priority":"high","timeouts":{"queue_seconds":5,"evaluate_seconds":60,"stream_seconds":60},"rules":[` +
 		strings.Repeat(`{"field":"title","action":"set","value":"x"},`, 20) + `{}]}`
 	answer := []byte("HTTP/1.1 200 OK\r\nDate: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Type: text/csv\r\nContent-Length: 6\r\n\r\nanswer")
-	up := scripted(b, func(p *peer) {
+	up := peer.Listen(b, func(p *peer.Peer) {
 		piece := make([]byte, 4<<10)
 		for readUntil(p.Conn, piece, body[len(body)-4:]) == nil {
 			_, _ = p.Write(answer)
 		}
-	}).address
+	})
 	policy, err := selection.New("least-in-flight")
 	require.NoError(b, err)
 	c, err := net.Dial("tcp", startSidecar(b, setup{upstreams: []string{up}, policy: policy}).address)

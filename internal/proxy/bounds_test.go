@@ -15,7 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/test/peer"
 )
 
 // A long head counts for as long as its job is under way, like a body. So does a job over HTTP/2.
@@ -46,17 +50,17 @@ func TestLongHeadsCountInTheBudget(t *testing.T) {
 }
 
 // The head of a response counts, too. If there is no memory for it, the job is not retried.
-func TestLongHeadsOfAnswersCountInTheBudget(t *testing.T) {
+func TestLongHeadsOfResponsesCountInTheBudget(t *testing.T) {
 	var c *sidecar
 	lines := strings.Repeat("a:\r\n", 900)
-	up := scripted(t, func(p *peer) {
-		for first := p.n == 1; p.request() != nil; first = false {
-			p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%s\r\n", lines)
+	up := peer.Listen(t, func(p *peer.Peer) {
+		for first := p.N == 1; p.Request() != nil; first = false {
+			p.Say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%s\r\n", lines)
 			assert.Eventually(t, func() bool { return !first || c.budget.Used() >= int64(900*(4+128)) }, patience, time.Millisecond)
-			p.say("ok")
+			p.Say("ok")
 		}
 	})
-	c = startSidecar(t, setup{upstreams: []string{up.address}, budget: 1})
+	c = startSidecar(t, setup{upstreams: []string{up}, budget: 1})
 	response, text := c.post("{}")
 	assert.Equal(t, 200, response.StatusCode)
 	assert.Equal(t, "ok", text)
@@ -78,13 +82,13 @@ func TestIdleConnectionsToAnUpstream(t *testing.T) {
 		var all sync.WaitGroup
 		var open atomic.Int64
 		all.Add(jobs)
-		up := m.upstream(t, "up:1", func(p *peer) {
+		up := m.upstream(t, "up:1", func(p *peer.Peer) {
 			open.Add(1)
 			defer open.Add(-1)
-			for p.request() != nil {
+			for p.Request() != nil {
 				all.Done()
 				all.Wait() // at the same time
-				p.say(ok)
+				p.Say(ok)
 			}
 		})
 		startSidecar(t, setup{network: m, upstreams: []string{up}})
@@ -145,12 +149,12 @@ func (e endless) Read(p []byte) (int, error) {
 // The memory of a body is free for other jobs as soon as its response begins.
 func TestABodyIsGivenBackWhenItsResponseBegins(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer) {
-			p.request()
+		c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) {
+			p.Request()
 			time.Sleep(time.Second)
-			p.say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+			p.Say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
 			time.Sleep(time.Second)
-			p.say("half")
+			p.Say("half")
 		})}})
 		submitter := m.client(t)
 		go func() {
@@ -166,4 +170,19 @@ func TestABodyIsGivenBackWhenItsResponseBegins(t *testing.T) {
 		time.Sleep(time.Second)
 		c.seen(1)
 	})
+}
+
+// A panic within a job ends its lease like everything else.
+func TestAPanicEndsTheLease(t *testing.T) {
+	c := startSidecar(t, setup{
+		upstreams: []string{answering(t, ok)},
+		Config:    proxy.Config{Config: job.Config{Hint: func(http.Header, time.Time) (pool.Hint, error) { panic("a bug") }}},
+	})
+	s := c.connect()
+	s.job("{}")
+	assert.Zero(t, s.status())
+	r := c.seen(1)[0]
+	assert.Equal(t, intake.Broken, r.Outcome)
+	inFlight, _ := c.balancer.Counts()
+	assert.Zero(t, inFlight)
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -14,14 +13,18 @@ import (
 // The job's deadline, if it has one, bounds the time up to the start of the response.
 // The response itself has its own timeouts.
 func (x *exchange) attempts() error {
-	var known lessons // must be small: it is on the stack of each of the thousands of jobs that wait in Claim
-	for {
-		now, err := x.book.Claim(x.r.Context())
+	var known attemptSummary         // must be small: it is on the stack of each of the thousands of jobs that wait in Claim
+	started := x.book.Record.Arrived // saves a read of the clock: microseconds ago, unless the job has waited since
+	if x.paced.blocked > 0 || x.p.cfg.Prompt != nil {
+		started = time.Now()
+	}
+	for ; ; started = time.Now() {
+		now, err := x.book.Claim(x.r.Context(), started)
 		if err != nil {
 			if errors.Is(err, pool.ErrAllTried) && known.last != nil {
 				err = known.last
 			}
-			return x.exhausted(known, err)
+			return x.endAttempts(known, err)
 		}
 		v := x.attempt(now, known.begun)
 		if v.kind == pass {
@@ -30,46 +33,49 @@ func (x *exchange) attempts() error {
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts
 		known.add(v)
 		if !v.next.Again || v.next.Pause > 0 && !x.pause(v.next.Pause) { // without a pause, an upstream may be claimed already
-			return x.exhausted(known, v.err)
+			return x.endAttempts(known, v.err)
 		}
 	}
 }
 
-// lessons summarise the failed attempts of a job.
-type lessons struct {
+// attemptSummary summarises the failed attempts of a job.
+type attemptSummary struct {
 	begun    bool     // an upstream may have begun the job
 	kept     *verdict // the last response with a status in retry.on, otherwise the last "not started" response, or nil
 	last     error    // error of the last attempt
 	noAnswer error    // error of the last attempt that failed because of the upstream
 }
 
-func (l *lessons) add(v *verdict) {
+func (l *attemptSummary) add(v *verdict) {
 	l.begun = l.begun || v.Progress == dispatch.Begun
 	if l.last = v.err; errors.Is(v.err, record.ErrNoAnswer) {
 		l.noAnswer = v.err
 	}
-	if v.kind == keep && (v.done() || l.kept == nil || !l.kept.done()) {
+	if v.kind == keep && (v.upstreamRan() || l.kept == nil || !l.kept.upstreamRan()) {
 		l.kept = v
 	}
 }
 
-// exhausted ends the attempts. It forwards the kept response, if there is one, or
+// endAttempts ends the attempts. It forwards the kept response, if there is one, or
 // returns the error that explains why there is none. If an upstream may have begun the
 // job, a "not started" response is not forwarded: the submitter would send the job
 // again.
-func (x *exchange) exhausted(known lessons, err error) error {
+func (x *exchange) endAttempts(known attemptSummary, err error) error {
 	gone := x.r.Context().Err() != nil && !errors.Is(err, record.ErrSlow) // net/http ends the context of a slow upload
+	if gone && x.paced.tooSlow(time.Now()) {
+		return record.ErrSlow
+	}
 	if gone {
 		err = record.Gone(x.r.Context())
 	}
 	switch {
-	case gone && known.begun && errors.Is(err, record.ErrShutdown): // ErrShutdown would make the submitter send the job again
-		return fmt.Errorf("%w: %v", record.ErrNoAnswer, err) //nolint:errorlint // for that reason
+	case gone && known.begun && errors.Is(err, record.ErrShutdown): // 503 would make the submitter send the job again
+		return record.ErrAborted
 	case gone:
 		return err
-	case known.kept != nil && (known.kept.done() || !known.begun):
+	case known.kept != nil && (known.kept.upstreamRan() || !known.begun):
 		return x.pass(known.kept.response, known.kept.body)
-	case x.book.Job.Late(time.Now()):
+	case x.book.Job.IsLate(time.Now()):
 		return record.ErrDeadline
 	case known.begun:
 		return known.noAnswer
@@ -87,5 +93,5 @@ func (x *exchange) pause(d time.Duration) bool {
 	case <-time.After(d):
 	case <-x.r.Context().Done():
 	}
-	return x.r.Context().Err() == nil && !x.book.Job.Late(time.Now())
+	return x.r.Context().Err() == nil && !x.book.Job.IsLate(time.Now())
 }

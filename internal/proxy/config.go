@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"example.org/pilotfish/internal/job"
@@ -41,9 +43,9 @@ type Config struct {
 	// addresses and the address connected to; "*" accepts all.
 	Hosts []string
 	// Draining reports whether pilotfish is shutting down. Responses then have
-	// Connection: close. nil means never.
+	// Connection: close. Required.
 	Draining func() bool
-	// Dial connects to an upstream; nil means DialUpstream.
+	// Dial connects to an upstream. Required.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -63,17 +65,11 @@ const (
 	// idleConnTime their idle timeout.
 	idleConns    = 64
 	idleConnTime = 50 * time.Second
-	// maxAnswerHead is the maximum size of a response header, in bytes.
-	maxAnswerHead = 256 << 10
+	// maxResponseHead is the maximum size of a response header, in bytes.
+	maxResponseHead = 256 << 10
 )
 
 func (c *Config) validate() error {
-	if c.Dial == nil {
-		c.Dial = DialUpstream
-	}
-	if c.Draining == nil {
-		c.Draining = func() bool { return false }
-	}
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
@@ -83,11 +79,25 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// DialUpstream connects to an upstream over TCP or a Unix socket.
+// queuePause is the pause before another attempt to connect to a Unix socket whose accept queue is full.
+const queuePause = 10 * time.Millisecond
+
+// DialUpstream connects to an upstream over TCP or a Unix socket. With TCP, the kernel waits for room in the upstream's accept
+// queue; with a Unix socket it returns EAGAIN (on Linux) at once, so DialUpstream waits.
 func DialUpstream(ctx context.Context, network, address string) (net.Conn, error) {
 	if path, local := settings.UnixPath(address); local {
 		network, address = "unix", path
 	}
 	dialer := &net.Dialer{KeepAliveConfig: lazyconn.KeepAlive()}
-	return dialer.DialContext(ctx, network, address)
+	for {
+		c, err := dialer.DialContext(ctx, network, address)
+		if network != "unix" || !errors.Is(err, syscall.EAGAIN) {
+			return c, err
+		}
+		select {
+		case <-time.After(queuePause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the accept queue of %s is full: %w", address, ctx.Err())
+		}
+	}
 }

@@ -10,10 +10,10 @@ import (
 // fail ends a job that got no response of an upstream, or only a part of one.
 func (x *exchange) fail(err error) {
 	if x.book.Begun() {
-		x.breakOff()
+		x.abortResponse()
 		return
 	}
-	x.leave()
+	x.removeOpen()
 	p := x.book.Refuse(err)
 	if p.Status == record.StatusGone {
 		panic(http.ErrAbortHandler) // otherwise the server would send an empty 200
@@ -46,20 +46,22 @@ func (x *exchange) linger() {
 		x.body.Release()
 	}
 	until := time.Now().Add(lingerTime)
-	for buffer, err := make([]byte, 16<<10), error(nil); err == nil; {
+	buffer := newCopyBuffer(-1) // thousands of refused jobs can wait here
+	defer buffer.release()
+	for err := error(nil); err == nil; {
 		idle := time.Now().Add(lingerIdle)
 		if idle.After(until) {
 			idle = until
 		}
 		x.paced.end(idle)
-		_, err = x.r.Body.Read(buffer)
+		_, err = x.r.Body.Read(buffer.bytes)
 	}
 }
 
-// breakOff aborts a response in a way that the submitter can detect. In HTTP/1.1,
+// abortResponse aborts a response in a way that the submitter can detect. In HTTP/1.1,
 // the Content-Length is not reached or the last chunk is missing. In HTTP/2, the stream
 // is reset. In HTTP/1.0 the connection is reset, because a close would mean the end.
-func (x *exchange) breakOff() {
+func (x *exchange) abortResponse() {
 	_, framed := x.w.Header()["Content-Length"]
 	if x.r.ProtoAtLeast(1, 1) || framed {
 		panic(http.ErrAbortHandler)

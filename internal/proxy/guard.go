@@ -44,7 +44,7 @@ func (g Guard) check(r *http.Request) error {
 	switch {
 	case len(r.Header["Origin"]) > 0:
 		return fmt.Errorf("%w: the request has an Origin", record.ErrCrossSite)
-	case slices.ContainsFunc(r.Header["Sec-Fetch-Site"], elsewhere):
+	case slices.ContainsFunc(r.Header["Sec-Fetch-Site"], func(site string) bool { return site != "none" && site != "same-origin" }):
 		return fmt.Errorf("%w: Sec-Fetch-Site is %q", record.ErrCrossSite, r.Header["Sec-Fetch-Site"])
 	case !g.knows(r):
 		return fmt.Errorf("%w: %q", record.ErrForeignHost, r.Host)
@@ -54,15 +54,9 @@ func (g Guard) check(r *http.Request) error {
 	return nil
 }
 
-func elsewhere(site string) bool { return site != "none" && site != "same-origin" }
-
 // knows reports whether the Host header is accepted. A request without a Host header or over a
 // Unix socket is accepted, because it cannot come from a browser.
 func (g Guard) knows(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if ok && local.Network() == "unix" {
-		return true
-	}
 	name := (&url.URL{Host: r.Host}).Hostname()
 	host := plainHost(name)
 	switch {
@@ -72,13 +66,14 @@ func (g Guard) knows(r *http.Request) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	if ip.Unmap().IsLoopback() {
+	if err == nil && ip.Unmap().IsLoopback() {
 		return true
 	}
-	if !ok {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	switch {
+	case ok && local.Network() == "unix":
+		return true
+	case err != nil || !ok:
 		return false
 	}
 	at, err := netip.ParseAddrPort(local.String())

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
-	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"example.org/pilotfish/internal/record"
 )
@@ -43,13 +44,8 @@ func notInTarget(r rune) bool {
 // and returns it as the header for upstreams.
 func outgoingHeader(r *http.Request) http.Header {
 	h := r.Header
-	te := slices.ContainsFunc(h["Te"], takesTrailers)
-	dropListed(h, h["Connection"])
-	for name := range h {
-		if hopByHop(name) {
-			delete(h, name)
-		}
-	}
+	te := httpguts.HeaderValuesContainsToken(h["Te"], "trailers")
+	endToEnd(h)
 	delete(h, "Expect") // 100 Continue was sent: the body was received
 	if te {
 		h["Te"] = []string{"trailers"}
@@ -57,31 +53,15 @@ func outgoingHeader(r *http.Request) http.Header {
 	return h
 }
 
-// takesTrailers reports whether a TE header lists trailers.
-func takesTrailers(te string) bool {
-	for coding := range strings.SplitSeq(te, ",") {
-		if strings.EqualFold(strings.TrimSpace(coding), "trailers") {
-			return true
-		}
-	}
-	return false
-}
-
-// endToEnd copies the end-to-end headers.
-func endToEnd(dst, src http.Header) {
-	for name, values := range src {
-		if !hopByHop(name) {
-			dst[name] = values
-		}
-	}
-	dropListed(dst, src["Connection"])
-}
-
-// dropListed removes the headers that a Connection header lists.
-func dropListed(h http.Header, lists []string) {
-	for _, list := range lists {
+func endToEnd(h http.Header) {
+	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {
 			delete(h, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	for name := range h {
+		if hopByHop(name) {
+			delete(h, name)
 		}
 	}
 }
@@ -96,8 +76,8 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// unadorned prevents net/http from adding headers that the upstream did not send.
-func unadorned(h http.Header) {
+// withoutDefaults prevents net/http from adding headers that the upstream did not send.
+func withoutDefaults(h http.Header) {
 	for _, name := range []string{"Date", "Content-Type"} {
 		if _, sent := h[name]; !sent {
 			h[name] = nil

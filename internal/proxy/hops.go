@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 
@@ -29,41 +30,34 @@ func (o *openJobs) enter(id string) (again bool) {
 	if o.count == nil {
 		o.count = map[string]int{}
 	}
+	before := len(o.count)
 	o.count[id]++
-	return o.count[id] > 1
+	return len(o.count) == before
 }
 
-// leave removes a job.
 func (o *openJobs) leave(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.count[id]--; o.count[id] <= 0 {
+	if n := o.count[id]; n > 1 {
+		o.count[id] = n - 1
+	} else {
 		delete(o.count, id)
 	}
 }
 
-// leave removes the job from the open jobs when its response begins. Only until then is a second request with
-// its ID the sign of a loop: a submitter that reuses an ID sends its next job after the response.
-func (x *exchange) leave() {
-	if x.open {
-		x.open = false
-		x.p.open.leave(x.book.Record.ID)
-	}
-}
-
-// countHops increments hopsHeader if the job can be in a loop, and returns record.ErrLoop beyond maxHops.
-func (x *exchange) countHops() error {
+// countHops adds a job to the open jobs and increments hopsHeader if the job can be in a loop. It returns record.ErrLoop beyond
+// maxHops.
+func (o *openJobs) countHops(id string, h http.Header) error {
 	hops := 0
-	if values := x.r.Header[hopsHeader]; len(values) == 1 {
+	if values := h[hopsHeader]; len(values) == 1 {
 		hops, _ = strconv.Atoi(values[0]) // an invalid number counts as 0
 	}
-	again := x.p.open.enter(x.book.Record.ID)
-	x.open = true
+	again := o.enter(id)
 	switch {
 	case hops >= maxHops:
 		return fmt.Errorf("%w: %s is %d", record.ErrLoop, hopsHeader, hops)
 	case again || hops > 0:
-		x.r.Header[hopsHeader] = []string{strconv.Itoa(max(hops, 0) + 1)}
+		h[hopsHeader] = []string{strconv.Itoa(max(hops, 0) + 1)}
 	}
 	return nil
 }

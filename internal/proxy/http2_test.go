@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -20,19 +20,20 @@ import (
 
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/test/peer"
 )
 
-// Submitters reset their HTTP/2 streams while interim answers are written to
+// Submitters reset their HTTP/2 streams while interim responses are written to
 // them. The server encodes a header map on another goroutine, which can continue
 // after the stream was reset. A concurrent change of that map would end the
 // process; the race detector finds it.
-func TestInterimAnswersWhileStreamsAreReset(t *testing.T) {
-	up := scripted(t, func(p *peer) {
-		for p.request() != nil {
-			p.say("%s", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-A: 1\r\nX-B: 2\r\n\r\n", 30)+ok)
+func TestInterimResponsesWhileStreamsAreReset(t *testing.T) {
+	up := peer.Listen(t, func(p *peer.Peer) {
+		for p.Request() != nil {
+			p.Say("%s", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-A: 1\r\nX-B: 2\r\n\r\n", 30)+ok)
 		}
 	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	c := startSidecar(t, setup{upstreams: []string{up}})
 	submit := h2c(t)
 	const jobs = 1500
 	var all sync.WaitGroup
@@ -63,37 +64,14 @@ func TestInterimAnswersWhileStreamsAreReset(t *testing.T) {
 	require.Eventually(t, func() bool { return c.budget.Used() == 0 }, patience, time.Millisecond, "the jobs of streams that were reset should end")
 }
 
-// A body that is passed on as it comes may still be read when its stream has ended. What net/http has for a
-// stream is gone then, and a deadline for it would end the process.
-func TestABodyOfHTTP2ThatOutlastsItsAnswer(t *testing.T) {
-	const sent = 500_000
-	up := scripted(t, func(p *peer) {
-		_, _ = p.head()
-		_, _ = io.CopyN(io.Discard, p.in, sent) // now the attempt waits for more
-		p.say(ok)
-		p.gone()
-	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}, budget: 1})
-	submit := h2c(t)
-	for range 5 {
-		body, rest := io.Pipe()
-		go func() { _, _ = io.WriteString(rest, strings.Repeat(" ", sent)) }()
-		res, err := submit.Post(c.url("/"), "text/plain", body)
-		require.NoError(t, err)
-		assert.Equal(t, 200, res.StatusCode)
-		_, _ = res.Body.Close(), rest.Close()
-	}
-	c.seen(5)
-}
-
 // net/http reads a frame whole: the bytes of one that arrives slowly count for the pace of the body all the same.
 func TestASlowFrame(t *testing.T) {
 	for pause, status := range map[time.Duration]string{900 * time.Millisecond: "200", 4 * time.Second: "408"} {
 		bubble(t, func(t *testing.T, m *memory) {
-			startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })}})
+			startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })}})
 			conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
 			require.NoError(t, err)
-			f := frames(t, conn, false, [2]string{":method", "POST"}, [2]string{":scheme", "http"}, [2]string{":path", "/"}, [2]string{":authority", "localhost"}, [2]string{"content-type", "text/plain"})
+			f := frames(t, conn, false, "POST", "/", "localhost")
 			var sending sync.WaitGroup
 			defer sending.Wait()
 			defer conn.Close()
@@ -117,8 +95,51 @@ func TestASlowFrame(t *testing.T) {
 	}
 }
 
-// frames starts an HTTP/2 request with exactly these pseudo-headers. It has no body if ends is true.
-func frames(t *testing.T, conn net.Conn, ends bool, pseudo ...[2]string) *http2.Framer {
+// Jobs whose bodies are neither kept nor read by their upstreams do not block other jobs of the connection. What is received of
+// their bodies counts in the budget.
+func TestUnreadBodiesBlockNoOtherJob(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		ended, end := context.WithCancel(t.Context())
+		c := startSidecar(t, setup{network: m, budget: 1, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) {
+			head, err := p.Head()
+			if assert.NoError(t, err) && strings.HasPrefix(head, "POST /large") {
+				<-ended.Done()
+				return
+			}
+			_, err = p.In.Discard(2)
+			assert.NoError(t, err)
+			p.Say(ok)
+		})}})
+		tr := &http.Transport{Protocols: new(http.Protocols), DialContext: m.Dial}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		post := func(path, body string) (*http.Response, error) {
+			r, err := http.NewRequestWithContext(ended, "POST", "http://127.0.0.1:8080"+path, strings.NewReader(body))
+			require.NoError(t, err)
+			return tr.RoundTrip(r)
+		}
+		const large = 6
+		var waiting sync.WaitGroup
+		for range large {
+			waiting.Go(func() {
+				_, err := post("/large", strings.Repeat(" ", 1<<20)) //nolint:bodyclose // there is no response
+				assert.ErrorIs(t, err, context.Canceled)
+			})
+		}
+		synctest.Wait()
+		assert.GreaterOrEqual(t, c.budget.Used(), int64(large*(64<<10+64<<10)))
+		res, err := post("/small", "{}")
+		require.NoError(t, err)
+		assert.Equal(t, 200, res.StatusCode)
+		assert.NoError(t, res.Body.Close())
+		end()
+		waiting.Wait()
+		c.seen(large + 1)
+		tr.CloseIdleConnections()
+	})
+}
+
+// frames starts an HTTP/2 request of a text with exactly these pseudo-headers. It has no body if ends is true.
+func frames(t *testing.T, conn net.Conn, ends bool, method, path, authority string) *http2.Framer {
 	_, err := io.WriteString(conn, http2.ClientPreface)
 	require.NoError(t, err)
 	f := http2.NewFramer(conn, conn)
@@ -126,7 +147,7 @@ func frames(t *testing.T, conn net.Conn, ends bool, pseudo ...[2]string) *http2.
 	require.NoError(t, f.WriteSettings())
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
-	for _, h := range pseudo {
+	for _, h := range [][2]string{{":method", method}, {":scheme", "http"}, {":path", path}, {":authority", authority}, {"content-type", "text/plain"}} {
 		require.NoError(t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
 	}
 	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: ends}))
@@ -135,11 +156,11 @@ func frames(t *testing.T, conn net.Conn, ends bool, pseudo ...[2]string) *http2.
 
 // framed sends one request over HTTP/2 with these pseudo-headers as they are, and
 // returns the response's status; 0 when the server ends the stream without one.
-func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {
+func framed(t *testing.T, c *sidecar, method, path, authority string) (status string) {
 	conn, err := dial(t.Context(), "tcp", c.address)
 	require.NoError(t, err)
 	defer conn.Close()
-	f := frames(t, conn, true, pseudo...)
+	f := frames(t, conn, true, method, path, authority)
 	for {
 		frame, err := f.ReadFrame()
 		if err != nil {
@@ -159,10 +180,7 @@ func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {
 func TestRequestLinesOfHTTP2(t *testing.T) {
 	w := newListener(t)
 	c := startSidecar(t, setup{upstreams: []string{w.address}, Config: proxy.Config{Hosts: []string{"*"}}})
-	head := func(method, path, authority string) [][2]string {
-		return [][2]string{{":method", method}, {":scheme", "http"}, {":path", path}, {":authority", authority}}
-	}
-	assert.Equal(t, "200", framed(t, c, head("GET", "/a?b", "localhost")...))
+	assert.Equal(t, "200", framed(t, c, "GET", "/a?b", "localhost"))
 	assert.Equal(t, []string{`GET /a?b ""`}, w.take())
 	for _, tc := range []struct{ method, path, authority string }{
 		{"GET", "/a HTTP/1.1 x: y", "localhost"},
@@ -181,41 +199,10 @@ func TestRequestLinesOfHTTP2(t *testing.T) {
 		{"GET", "/a", "localhost\r\nX: y"},
 		{"GET", "/a", "a/b"},
 	} {
-		status := framed(t, c, head(tc.method, tc.path, tc.authority)...)
+		status := framed(t, c, tc.method, tc.path, tc.authority)
 		assert.Contains(t, []string{"0", "400", "405"}, status, "%q %q %q", tc.method, tc.path, tc.authority)
 		assert.Empty(t, w.take(), "%q %q %q", tc.method, tc.path, tc.authority)
 	}
-}
-
-// A connection that has served HTTP/1.1 does not change to HTTP/2: behind another proxy, the preface may
-// stand in a body of somebody else's.
-func TestAPrefaceAfterARequest(t *testing.T) {
-	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings
-	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}})
-	for name, first := range map[string]string{
-		"plain":   "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
-		"chunked": "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-	} {
-		for cut := 4; cut <= len(preface); cut += 5 {
-			t.Run(fmt.Sprint(name, cut), func(t *testing.T) {
-				s := c.connect()
-				s.say("%s", first)
-				require.Equal(t, 200, s.status())
-				s.say("%s", preface[:cut])
-				_ = s.tcp().CloseWrite()
-				all, _ := s.rest()
-				assert.NotContains(t, all, settings[3:], "no frame of HTTP/2 comes")
-				assert.Contains(t, all, "HTTP/1.1 400 ")
-			})
-		}
-	}
-	s := c.connect()
-	s.say("%s", preface)
-	frame := make([]byte, 4)
-	_, err := io.ReadFull(s.in, frame)
-	require.NoError(t, err)
-	assert.EqualValues(t, 4, frame[3], "on a new connection, settings come")
 }
 
 // A submitter that goes on sending, as far as the windows allow it, until its body has ended, is not
@@ -226,7 +213,7 @@ func TestAnErrorReachesAnHTTP2SubmitterThatIsStillSending(t *testing.T) {
 	conn, err := dial(t.Context(), "tcp", c.address)
 	require.NoError(t, err)
 	defer conn.Close()
-	f := frames(t, conn, false, [2]string{":method", "POST"}, [2]string{":scheme", "http"}, [2]string{":path", "/"}, [2]string{":authority", "localhost"})
+	f := frames(t, conn, false, "POST", "/", "localhost")
 	status, ended := "", false
 	window := map[uint32]int{0: 65535, 1: 65535} // of the connection, and of the stream
 	read := func() {
@@ -266,17 +253,17 @@ func TestAnErrorReachesAnHTTP2SubmitterThatIsStillSending(t *testing.T) {
 // A submitter that computes for minutes between two reads does not answer PING in that time. Its job goes on, as over HTTP/1.1.
 func TestAnHTTP2SubmitterThatWorksBetweenTwoReads(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		up := m.upstream(t, "up:1", func(p *peer) {
-			p.request()
-			p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+		up := m.upstream(t, "up:1", func(p *peer.Peer) {
+			p.Request()
+			p.Say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
 			time.Sleep(time.Minute)
-			p.say("4\r\nlast\r\n0\r\n\r\n")
+			p.Say("4\r\nlast\r\n0\r\n\r\n")
 		})
 		c := startSidecar(t, setup{network: m, upstreams: []string{up}})
 		conn, err := m.Dial(t.Context(), "tcp", c.address)
 		require.NoError(t, err)
 		defer conn.Close()
-		f := frames(t, conn, true, [2]string{":method", "GET"}, [2]string{":scheme", "http"}, [2]string{":path", "/"}, [2]string{":authority", "localhost"})
+		f := frames(t, conn, true, "GET", "/", "localhost")
 		var body []byte
 		for ended := false; !ended; {
 			frame, err := f.ReadFrame()

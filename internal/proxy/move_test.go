@@ -1,10 +1,6 @@
 package proxy_test
 
 import (
-	"context"
-	"math"
-	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -15,23 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/balancing"
+	"example.org/pilotfish/test/peer"
 )
 
 // reports lets an upstream report this number of stalled joblets.
 func (c *sidecar) reports(address string, stalled float64) {
-	c.balancer.Report(address, pool.Report{
-		At: time.Now(), Stalled: [2]float64{stalled}, Cores: 4, CoresBusy: -1, Completed: -1, Wait: math.NaN(),
-	})
-}
-
-// hangs makes an upstream suspect.
-func (c *sidecar) hangs(address string) {
-	for range 2 {
-		c.balancer.ReportFailed(address, health.ErrNoResponse)
-	}
+	c.balancer.Report(address, balancing.Report(stalled))
 }
 
 // A job that was moved can have started at its first upstream. If the next upstream does not
@@ -39,29 +27,29 @@ func (c *sidecar) hangs(address string) {
 func TestAMovedJobThatFails(t *testing.T) {
 	for name, address := range map[string]string{
 		"refuses":     refusing(t),
-		"not started": answering(t, busy).address,
-		"dies":        scripted(t, func(p *peer) { p.request() }).address,
+		"not started": answering(t, busy),
+		"dies":        peer.Listen(t, func(p *peer.Peer) { p.Request() }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			waits := make(chan struct{})
-			sick := scripted(t, func(p *peer) {
-				p.request()
+			sick := peer.Listen(t, func(p *peer.Peer) {
+				p.Request()
 				close(waits)
-				p.gone()
+				p.Gone()
 			})
 			c := startSidecar(t, setup{
-				upstreams: []string{sick.address, address},
+				upstreams: []string{sick, address},
 				queue:     dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: 1},
 			})
-			c.reports(sick.address, 0)
+			c.reports(sick, 0)
 			c.reports(address, 0)
 			go func() {
 				<-waits
-				c.hangs(sick.address)
+				balancing.Hang(c.balancer, sick)
 			}()
 			res, text := c.post(`{"project_id":1}`)
 			assert.Equal(t, 502, res.StatusCode)
-			assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
+			assert.Equal(t, "no-response", res.Header.Get("Pilotfish-Reason"))
 			assert.Contains(t, text, address, "the cause is that of the last attempt")
 			r := c.seen(1)[0]
 			require.Len(t, r.Attempts, 2)
@@ -69,42 +57,6 @@ func TestAMovedJobThatFails(t *testing.T) {
 			assert.Equal(t, intake.NoAnswer, r.Outcome)
 		})
 	}
-}
-
-// The time of a job may be over when its attempt was withdrawn. Its new place is then free again.
-func TestAMovedJobThatIsLate(t *testing.T) {
-	bubble(t, func(t *testing.T, m *memory) {
-		silent := func(p *peer) { p.request(); p.gone() }
-		sick, well := m.upstream(t, "sick:1", silent), m.upstream(t, "well:1", silent)
-		c := setup{network: m, upstreams: []string{sick, well}}
-		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := m.Dial(ctx, network, address)
-			return slowToEnd{conn}, err
-		}
-		s := startSidecar(t, c)
-		s.reports(sick, 0)
-		s.reports(well, 0)
-		go func() {
-			time.Sleep(10*time.Second - 1)
-			s.hangs(sick)
-		}()
-		status, _, _, err := m.submit(t, `{"timeouts":{"evaluate_seconds":10}}`)
-		require.NoError(t, err)
-		assert.Equal(t, 504, status)
-		synctest.Wait()
-		assert.Equal(t, pool.Moved, s.seen(1)[0].Attempts[0].Outcome)
-	})
-}
-
-// slowToEnd is a connection on which a read takes a nanosecond longer to end than it may.
-type slowToEnd struct{ net.Conn }
-
-func (c slowToEnd) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if err != nil {
-		time.Sleep(time.Nanosecond)
-	}
-	return n, err
 }
 
 // A job whose upstream becomes suspect is sent to another, and nobody but the log hears of it. It stays
@@ -125,15 +77,15 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {
-				sick := m.upstream(t, "sick:1", func(p *peer) {
-					p.request()
-					p.say("%s", c.said)
+				sick := m.upstream(t, "sick:1", func(p *peer.Peer) {
+					p.Request()
+					p.Say("%s", c.said)
 					time.Sleep(time.Minute)
-					p.say("%s", c.rest)
+					p.Say("%s", c.rest)
 				})
-				well := m.upstream(t, "well:1", func(p *peer) {
-					for p.request() != nil {
-						p.say("%s", ok)
+				well := m.upstream(t, "well:1", func(p *peer.Peer) {
+					for p.Request() != nil {
+						p.Say("%s", ok)
 					}
 				})
 				s := startSidecar(t, setup{network: m, budget: 1, upstreams: []string{sick, well}})
@@ -142,7 +94,7 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 				go func() {
 					time.Sleep(10 * time.Second)
 					s.reports(well, 0)
-					s.hangs(sick)
+					balancing.Hang(s.balancer, sick)
 				}()
 				status, text, _, err := m.submit(t, c.job)
 				require.NoError(t, err)
@@ -164,30 +116,28 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 // A job that its upstream withdrew is sent to another, and nobody but the log learns of it. Each attempt has its own ID, which
 // replaces one of the submitter. If no other upstream takes the job, the submitter can send it again.
 func TestAWithdrawnJob(t *testing.T) {
-	for name, second := range map[string]string{"taken": ok, "refused": busy} {
+	for name, tc := range map[string]struct {
+		second string
+		status int
+	}{"taken": {ok, 200}, "refused": {busy, 503}} {
 		var ids []string
 		var mu sync.Mutex
 		serve := func(response string) string {
-			return scripted(t, func(p *peer) {
-				for r := p.request(); r != nil; r = p.request() {
+			return peer.Listen(t, func(p *peer.Peer) {
+				for r := p.Request(); r != nil; r = p.Request() {
 					mu.Lock()
 					ids = append(ids, r.Header["Job-Id"]...)
 					mu.Unlock()
-					p.say("%s", response)
+					p.Say("%s", response)
 				}
-			}).address
+			})
 		}
 		first := serve("HTTP/1.1 503 Service Unavailable\r\nJob-Started: withdrawn\r\nRetry-After: 1\r\nContent-Length: 9\r\n\r\nwithdrawn")
-		c := setup{upstreams: []string{first, serve(second)}}
+		c := setup{upstreams: []string{first, serve(tc.second)}}
 		c.Job.WithdrawPath = "/v1/jobs/{id}"
 		s := startSidecar(t, c)
-		r, err := http.NewRequest("POST", s.url("/v1/jobs"), strings.NewReader("{}"))
-		require.NoError(t, err)
-		r.Header.Set("Job-Id", "mine")
-		res, err := client(t).Do(r)
-		require.NoError(t, err)
-		res.Body.Close()
-		assert.Equal(t, map[string]int{"taken": 200, "refused": 503}[name], res.StatusCode)
+		res, _ := s.post("{}", "Job-Id", "mine")
+		assert.Equal(t, tc.status, res.StatusCode, name)
 		record := s.seen(1)[0]
 		require.Len(t, record.Attempts, 2)
 		assert.Equal(t, []any{first, pool.Moved}, []any{record.Attempts[0].Upstream, record.Attempts[0].Outcome})
@@ -199,4 +149,39 @@ func TestAWithdrawnJob(t *testing.T) {
 			assert.True(t, state.Eligible || state.Address != first, "a withdrawal is no refusal for load")
 		}
 	}
+}
+
+// A job that was withdrawn on request is sent to the upstream that is claimed for it, however long the response.
+func TestAWithdrawnJobWithALongResponse(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		waits, withdrawn := make(chan struct{}), make(chan struct{})
+		first := m.upstream(t, "a:1", func(p *peer.Peer) {
+			p.Request()
+			close(waits)
+			<-withdrawn
+			p.Say("HTTP/1.1 503 No\r\nJob-Started: withdrawn\r\nContent-Length: 100000\r\n\r\n%s", strings.Repeat("w", 100_000))
+		})
+		second := m.upstream(t, "b:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+		s := startSidecar(t, setup{network: m, upstreams: []string{first, second}, withdraw: func(string, string) bool {
+			close(withdrawn)
+			return true
+		}})
+		s.reports(first, 0)
+		s.reports(second, 1000)
+		go func() {
+			<-waits
+			time.Sleep(time.Second)
+			s.balancer.Drain(first, true)
+			s.reports(second, 0)
+			time.Sleep(100 * time.Millisecond)
+			s.reports(first, 3)
+		}()
+		status, text, _, err := m.submit(t, "{}")
+		require.NoError(t, err)
+		assert.Equal(t, []any{200, "ok"}, []any{status, text})
+		synctest.Wait()
+		attempts := s.seen(1)[0].Attempts
+		require.Len(t, attempts, 2)
+		assert.Equal(t, pool.Moved, attempts[0].Outcome)
+	})
 }

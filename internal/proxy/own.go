@@ -13,9 +13,6 @@ import (
 // dialFunc connects to an address until ctx ends.
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// errOwn is the error of a connection to this sidecar.
-var errOwn = errors.New("the address is this sidecar's own, which would be a forwarding loop")
-
 // Elsewhere returns a dialFunc that refuses connections to the sidecar's own listeners, and calls found with their
 // addresses. It checks the address after connecting, because 0.0.0.0, other loopback addresses and the machine's names can
 // all lead to the sidecar.
@@ -25,7 +22,7 @@ func Elsewhere(own []string, dial dialFunc, found func(address string)) dialFunc
 		if err == nil && endsAt(own, c) {
 			_ = c.Close()
 			found(address)
-			return nil, errOwn
+			return nil, errors.New("the address is this sidecar's own, which would be a forwarding loop")
 		}
 		return c, err
 	}

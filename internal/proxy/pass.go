@@ -8,19 +8,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
 
-	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
 var (
-	errCut         = errors.New("the upstream aborted its response")
+	errAborted     = errors.New("the upstream aborted its response")
 	errIdle        = errors.New("idle timeout: the upstream stopped sending its response")
 	errStreamLimit = errors.New("the job's stream timeout passed")
 )
@@ -35,7 +34,7 @@ func (x *exchange) passOpen(v *verdict) error {
 // part of the body that was already read. After an error the caller must abort the response, so the
 // submitter can detect that it is truncated.
 func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
-	x.leave()
+	x.removeOpen()
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
 	x.body.Release() // no retry is possible after the start of a response
@@ -48,20 +47,19 @@ func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 		if response.Unframed() {
 			x.book.Unframed()
 		}
-		x.book.End(job.Whole, nil)
-	case errors.Is(err, errCut), errors.Is(err, errIdle):
-		x.book.End(job.Cut, err)
+		x.book.End(pool.Answered, nil)
+	case errors.Is(err, errAborted), errors.Is(err, errIdle):
+		x.book.End(pool.Truncated, err)
 	default:
-		x.book.End(job.Left, err)
+		x.book.End(pool.Gone, err)
 	}
 	return err
 }
 
-// head writes the status and the headers.
 func (x *exchange) head(response *upstreamclient.Response) {
-	h := x.w.Header()
-	endToEnd(h, response.Header)
-	unadorned(h)
+	h := response.Header
+	endToEnd(h)
+	withoutDefaults(h)
 	if len(response.Trailer) > 0 {
 		h["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(response.Trailer)), ", ")}
 	}
@@ -72,24 +70,26 @@ func (x *exchange) head(response *upstreamclient.Response) {
 		h.Set("Connection", "close")
 	}
 	x.book.Response(h, h)
-	x.like(&response.Received)
-	x.w.WriteHeader(response.StatusCode)
+	x.writeHead(response.StatusCode, h, &response.Received)
 }
 
 // verbatim is a ResponseWriter that can preserve the order and the case of header fields. Only that of HTTP/1.1
 // implements it.
 type verbatim interface {
-	// Received returns the header fields of the request, as received.
-	Received() []http1.Field
-	// Like makes the next WriteHeader use the order and case of a received header.
-	Like(*http1.Head)
+	// Received returns the header fields of the request, as received, and the memory of its head, in bytes.
+	Received() (fields []http1.Field, memory int64)
+	// SetHead replaces the header, and makes the next WriteHeader use the order and case of a received header.
+	SetHead(received *http1.Head, header http.Header)
 }
 
-// like makes the next response header use the order and case of the upstream's.
-func (x *exchange) like(received *http1.Head) {
+// writeHead writes a status and a header, in the order and case of the upstream's.
+func (x *exchange) writeHead(status int, h http.Header, received *http1.Head) {
 	if w, ok := x.w.(verbatim); ok {
-		w.Like(received)
+		w.SetHead(received, h)
+	} else {
+		maps.Copy(x.w.Header(), h)
 	}
+	x.w.WriteHeader(status)
 }
 
 // interim forwards a 1xx response. net/http's HTTP/2 server encodes headers on another
@@ -106,17 +106,12 @@ func (x *exchange) interim(deadline time.Time, status int, h http.Header, receiv
 		until = deadline
 	}
 	_ = x.rc.SetWriteDeadline(until) // not every writer has deadlines
-	to := x.w.Header()
-	endToEnd(to, h)
-	to["Content-Length"] = nil
-	x.like(&received)
-	x.w.WriteHeader(status)
-	clear(to)
+	endToEnd(h)
+	h["Content-Length"] = nil
+	x.writeHead(status, h, &received)
+	clear(x.w.Header())
 	_ = x.rc.SetWriteDeadline(time.Time{}) // the short deadline must not abort the final response
 }
-
-// buffers are for copying bodies.
-var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // stream forwards the body and flushes each piece at once. It is bounded by the job's stream
 // timeout, if it has one, and by the idle timeout. The header is sent together with the first
@@ -137,8 +132,8 @@ func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read
 			return err
 		}
 	}
-	buffer := buffers.Get().(*[32 << 10]byte)
-	defer buffers.Put(buffer)
+	buffer := newCopyBuffer(response.ContentLength)
+	defer func() { buffer.release() }()
 	complete := len(read) == 0 && response.Complete() // reads do not block
 	for {
 		if !complete {
@@ -149,15 +144,16 @@ func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read
 		if !limit.IsZero() && limit.Before(response.Until) {
 			response.Until, why = limit, errStreamLimit
 		}
-		n, err := response.Read(buffer[:])
+		n, err := response.Read(buffer.bytes)
 		if !complete {
 			now = time.Now()
 		}
 		x.extend(now)
 		if n > 0 {
-			if failed := x.write(buffer[:n]); failed != nil {
+			if failed := x.write(buffer.bytes[:n]); failed != nil {
 				return failed
 			}
+			buffer = buffer.fit(n)
 		}
 		if errors.Is(err, io.EOF) {
 			return x.flushEnd(response.ContentLength)
@@ -169,13 +165,13 @@ func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read
 			return why
 		}
 		if err != nil {
-			return x.cut(err)
+			return x.truncation(err)
 		}
 	}
 }
 
-// cut returns the reason why the rest of a response is missing.
-func (x *exchange) cut(err error) error {
+// truncation returns the reason why the rest of a response is missing.
+func (x *exchange) truncation(err error) error {
 	var body *upstreamclient.BodyError
 	switch {
 	case x.r.Context().Err() != nil:
@@ -183,7 +179,7 @@ func (x *exchange) cut(err error) error {
 	case errors.As(err, &body):
 		return x.sendingFailed(body.Err)
 	}
-	return fmt.Errorf("%w: %w", errCut, err)
+	return fmt.Errorf("%w: %w", errAborted, err)
 }
 
 // extend renews the write timeout of the submitter's connection.
@@ -191,7 +187,6 @@ func (x *exchange) extend(now time.Time) {
 	_ = x.rc.SetWriteDeadline(now.Add(writeIdle)) // not every writer has deadlines
 }
 
-// write writes to the submitter.
 func (x *exchange) write(p []byte) error {
 	n, err := x.w.Write(p)
 	x.book.Wrote(p, n)
@@ -201,7 +196,6 @@ func (x *exchange) write(p []byte) error {
 	return nil
 }
 
-// flush sends the buffered data.
 func (x *exchange) flush() error {
 	if err := x.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("%w: %w", record.ErrGone, err)

@@ -22,6 +22,7 @@ import (
 
 	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/test/loopback"
+	"example.org/pilotfish/test/peer"
 	"example.org/pilotfish/test/wirecases"
 )
 
@@ -85,8 +86,8 @@ func TestPeersReadTheSameRequests(t *testing.T) {
 	seen := newListener(t)
 	c := startSidecar(t, setup{upstreams: []string{seen.address}})
 	alone, behind := map[string]string{}, map[string]*sidecar{}
-	for name, peer := range peers {
-		alone[name] = peer(t, seen.address)
+	for name, proxy := range peers {
+		alone[name] = proxy(t, seen.address)
 		behind[name] = startSidecar(t, setup{upstreams: []string{alone[name]}})
 	}
 	through := func(address string, w wirecases.Case) string {
@@ -112,14 +113,14 @@ func TestPeersReadTheSameRequests(t *testing.T) {
 	}
 }
 
-// What pilotfish passes on of others' answers, nginx or HAProxy passes on as well; and both, before pilotfish, read
+// What pilotfish passes on of others' responses, nginx or HAProxy passes on as well; and both, before pilotfish, read
 // what it sends as it is meant.
-func TestPeersReadTheSameAnswers(t *testing.T) {
+func TestPeersReadTheSameResponses(t *testing.T) {
 	up, answer := answeringOnce(t)
 	c := startSidecar(t, setup{upstreams: []string{up}})
 	alone, before := map[string]string{}, map[string]string{}
-	for name, peer := range peers {
-		alone[name], before[name] = peer(t, up), peer(t, c.address)
+	for name, proxy := range peers {
+		alone[name], before[name] = proxy(t, up), proxy(t, c.address)
 	}
 	through := func(address string, w wirecases.Case) string {
 		answer(w.Sent)
@@ -151,22 +152,22 @@ func TestPeersPassWhatNetHTTPChanges(t *testing.T) {
 	many := strings.Repeat("1;signature="+strings.Repeat("f", 64)+"\r\n \r\n", 1000) + body
 	var mu sync.Mutex
 	var response, got string
-	up := scripted(t, func(p *peer) {
+	up := peer.Listen(t, func(p *peer.Peer) {
 		for {
-			head, err := p.head()
+			head, err := p.Head()
 			if err != nil {
 				return
 			}
-			sent := message(t, head, p.in)
+			sent := message(t, head, p.In)
 			mu.Lock()
 			got = sent
-			p.say("%s", response)
+			p.Say("%s", response)
 			mu.Unlock()
 		}
 	})
-	through := map[string]string{"pilotfish": startSidecar(t, setup{upstreams: []string{up.address}}).address}
-	for name, peer := range peers {
-		through[name] = peer(t, up.address)
+	through := map[string]string{"pilotfish": startSidecar(t, setup{upstreams: []string{up}}).address}
+	for name, proxy := range peers {
+		through[name] = proxy(t, up)
 	}
 	for name, tc := range map[string]struct{ request, response string }{
 		"Pragma":                      {post + "Pragma: no-cache\r\n\r\n" + body, answer + "Pragma: no-cache\r\n\r\n" + body},
@@ -183,9 +184,10 @@ func TestPeersPassWhatNetHTTPChanges(t *testing.T) {
 			mu.Unlock()
 			s := connectTo(t, address)
 			s.say("%s", tc.request)
-			head, err := (&peer{in: s.in}).head()
+			p := peer.Over(t, s)
+			head, err := p.Head()
 			require.NoError(t, err, name)
-			reply := message(t, head, s.in)
+			reply := message(t, head, p.In)
 			_ = s.Close()
 			mu.Lock()
 			seen[who] = [2]string{got, reply}

@@ -4,15 +4,17 @@
 // Each attempt ends with a verdict:
 //
 //	pass  the response is forwarded; no retry
-//	keep  the response is forwarded if no later attempt has a better one
+//	keep  the response is kept, and forwarded if no later attempt gets a better one
 //	lost  there is no response to forward
 package proxy
 
 import (
 	"net/http"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 )
 
@@ -30,7 +32,7 @@ func New(cfg Config) (*Proxy, error) {
 		return nil, err
 	}
 	upstreams := upstreamclient.New(upstreamclient.Config{
-		Dial: cfg.Dial, Idle: idleConns, IdleTimeout: idleConnTime, MaxHead: maxAnswerHead,
+		Dial: cfg.Dial, Idle: idleConns, IdleTimeout: idleConnTime, MaxHead: maxResponseHead,
 	})
 	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams}, nil
 }
@@ -62,3 +64,39 @@ type exchange struct {
 	withdrawal upstreamclient.Withdrawal
 	passed     verdict
 }
+
+// removeOpen removes the job from the open jobs when its response begins. Only until then is a second request with
+// its ID the sign of a loop: a submitter that reuses an ID sends its next job after the response.
+func (x *exchange) removeOpen() {
+	if x.open {
+		x.open = false
+		x.p.open.leave(x.book.Record.ID)
+	}
+}
+
+// verdict is the result of one attempt for its job.
+type verdict struct {
+	kind     verdictKind
+	response *upstreamclient.Response // open if kind is pass, closed if kind is keep
+	body     []byte                   // the bytes read of its body: all of them if kind is keep
+
+	// Set if kind is keep or lost:
+	dispatch.Failure
+	err  error
+	next dispatch.Next
+}
+
+type verdictKind uint8
+
+const (
+	// lost, the zero value: there is no response to forward.
+	_ verdictKind = iota
+	// keep: the response is forwarded if no later attempt gets a better one.
+	keep
+	// pass: the response is forwarded.
+	pass
+)
+
+// upstreamRan reports whether the upstream of a kept response has run the job. Otherwise the
+// response says that the job was not started.
+func (v *verdict) upstreamRan() bool { return v.Outcome == pool.Failed }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -30,10 +29,10 @@ func TestASpentBodyIsNotTheSubmittersFault(t *testing.T) {
 	require.NoError(t, err)
 	x := exchange{r: r}
 	x.book.Lease = &balancer.Lease{Choice: &pool.Choice{Address: "up:1"}}
-	f := x.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrSpent})
+	f := x.failureVerdict(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrSpent})
 	assert.Equal(t, pool.Gone, f.Outcome, "nor the upstream's")
 	assert.Equal(t, http.StatusBadGateway, record.ProblemOf(f.err).Status)
-	f = x.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrTooLarge})
+	f = x.failureVerdict(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrTooLarge})
 	assert.Equal(t, http.StatusRequestEntityTooLarge, record.ProblemOf(f.err).Status)
 }
 
@@ -72,9 +71,9 @@ func TestWhyABodyCouldNotBeRead(t *testing.T) {
 	}
 }
 
-// The time to take an interim answer is not that of the next one: submitterserver goes on with a deadline that is
+// The time to write an interim response is not that of the next one: submitterserver goes on with a deadline that is
 // hardly earlier than a new one, though it may be over.
-func TestTheTimeForAnInterimAnswerEndsWithIt(t *testing.T) {
+func TestTheTimeForAnInterimResponseEndsWithIt(t *testing.T) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	x := exchange{w: w, r: &http.Request{ProtoMajor: 1, ProtoMinor: 1}, rc: *http.NewResponseController(w)}
 	soon := time.Now().Add(time.Second)
@@ -93,21 +92,16 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// The memory of a body that may still be on its way is not given to another job.
-func TestABodyThatMayBeOnItsWayKeepsItsMemory(t *testing.T) {
-	budget := intake.NewBudget(1<<20, 16<<20)
-	text := strings.Repeat(" ", intake.AtOnce+1)
-	take := func() *intake.Body {
-		body, err := intake.ReadBody(strings.NewReader(text), int64(len(text)), int64(len(text)), budget)
-		require.NoError(t, err)
-		return body
+// A response holds a large buffer only while its pieces are large.
+func TestCopyBuffers(t *testing.T) {
+	for length, want := range map[int64]int{-1: smallCopy, smallCopy: smallCopy, smallCopy + 1: largeCopy} {
+		assert.Len(t, newCopyBuffer(length).bytes, want)
 	}
-	for range 100 {
-		body := take()
-		sent := body.Bytes() // as an attempt does
-		body.Release()
-		next := take()
-		require.NotSame(t, &sent[0], &next.Bytes()[0])
-		next.Release()
+	b := newCopyBuffer(-1)
+	for _, c := range []struct{ piece, next int }{
+		{1, smallCopy}, {smallCopy, largeCopy}, {largeCopy, largeCopy}, {smallCopy, largeCopy}, {smallCopy - 1, smallCopy}, {smallCopy - 1, smallCopy},
+	} {
+		b = b.fit(c.piece)
+		assert.Len(t, b.bytes, c.next, "after a piece of %d bytes", c.piece)
 	}
 }

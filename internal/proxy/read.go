@@ -7,22 +7,21 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
-	"time"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/proxy/upstreamclient"
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/record"
 )
 
 // freeHead is the header size up to which headers are not counted in the budget. Most are smaller.
 const freeHead = 4 << 10
 
-// streamCost is the memory of a job over HTTP/2, in bytes. The number of jobs over HTTP/1.1 is limited by that of connections.
+// streamCost is the memory that a job over HTTP/2 counts in the budget, in bytes. Jobs over HTTP/1.1 need no such
+// bound, because the number of connections is limited.
 const streamCost = 16 << 10
 
-// reserve counts a large header in the budget for bodies, until the job's end.
+// reserve counts memory in the budget for bodies, until the job's end. Memory of at most freeHead is not counted.
 func (x *exchange) reserve(bytes int64) error {
 	if bytes <= freeHead {
 		return nil
@@ -34,12 +33,19 @@ func (x *exchange) reserve(bytes int64) error {
 	return nil
 }
 
-// headCost returns the memory of a request header, in bytes.
-func headCost(h http.Header) (bytes int64) {
-	for name, values := range h {
+// headCost returns the memory of the request's header, in bytes.
+func (x *exchange) headCost() (bytes int64) {
+	if w, ok := x.w.(verbatim); ok {
+		_, bytes = w.Received()
+		return bytes
+	}
+	for name, values := range x.r.Header {
 		for _, v := range values {
-			bytes += int64(len(name)+len(v)) + upstreamclient.LineCost
+			bytes += int64(len(name)+len(v)) + http1.LineCost
 		}
+	}
+	if x.r.ProtoMajor > 1 {
+		bytes += streamCost
 	}
 	return bytes
 }
@@ -47,11 +53,7 @@ func headCost(h http.Header) (bytes int64) {
 // read reads the body, as far as the budget allows, and the job's members, and
 // passes the job to the dispatcher.
 func (x *exchange) read() error {
-	head := headCost(x.r.Header)
-	if x.r.ProtoMajor > 1 {
-		head += streamCost
-	}
-	if err := x.reserve(head); err != nil {
+	if err := x.reserve(x.headCost()); err != nil {
 		return err
 	}
 	body, err := x.readBody()
@@ -59,6 +61,11 @@ func (x *exchange) read() error {
 		return err
 	}
 	x.body = body
+	if !body.Whole() && x.r.ProtoMajor > 1 {
+		if err := x.reserve(streamAhead); err != nil {
+			return err
+		}
+	}
 	if x.target, err = target(x.r); err != nil {
 		return err
 	}
@@ -77,7 +84,6 @@ func (x *exchange) read() error {
 	return nil
 }
 
-// readBody reads the body from the submitter.
 func (x *exchange) readBody() (*intake.Body, error) {
 	var from io.Reader = x.r.Body
 	if x.r.Body != http.NoBody {
@@ -106,59 +112,4 @@ func (x *exchange) sendingFailed(err error) error {
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", record.ErrFraming, err)
-}
-
-// slowest is the minimum rate of a body, in bytes per second. It is far below any
-// real line, so it only stops attackers that hold connections open (slowloris).
-const slowest = 256
-
-// pacedBody reads a submitter's body and fails if it arrives too slowly. Only time
-// spent blocked in reads counts, so a slow upstream is not blamed on the submitter.
-type pacedBody struct {
-	r       io.Reader
-	ahead   int64 // bytes that can have arrived without being readable
-	rc      *http.ResponseController
-	got     int64
-	blocked time.Duration
-
-	mu    sync.Mutex
-	ended bool // the pacing has ended
-}
-
-func (b *pacedBody) Read(p []byte) (int, error) {
-	if received, ok := b.r.(interface{ Ready() bool }); ok && received.Ready() { // the read does not block
-		n, err := b.r.Read(p)
-		b.got += int64(n)
-		return n, err
-	}
-	started := time.Now()
-	b.deadline(started.Add(bodyIdle + time.Duration(b.got+b.ahead)*(time.Second/slowest) - b.blocked))
-	n, err := b.r.Read(p)
-	b.deadline(time.Time{}) // a deadline that passes between two reads would end an HTTP/2 stream
-	b.got += int64(n)
-	b.blocked += time.Since(started)
-	return n, err
-}
-
-func (b *pacedBody) deadline(at time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.ended {
-		_ = b.rc.SetReadDeadline(at) // on error the connection has no deadlines, and the body is not paced
-	}
-}
-
-// stop ends the pacing at the end of the job. An abandoned attempt can still read, but net/http must no longer be called then.
-func (b *pacedBody) stop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-}
-
-// end ends the pacing and sets a read deadline, which also applies to a read in progress.
-func (b *pacedBody) end(at time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended = true
-	_ = b.rc.SetReadDeadline(at) // on error the connection has no deadlines
 }

@@ -4,49 +4,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy"
-	"example.org/pilotfish/pkg/selection"
 )
-
-// What stands in headers and in the path is read of every request, and bodies pass
-// as they are.
-func TestMembersOutsideTheBody(t *testing.T) {
-	settings := intake.Default()
-	settings.Project, settings.Priority = intake.Places{{Path: "/cache/*"}}, intake.Place{Header: "X-Priority"}
-	outside, err := intake.NewReader(settings)
-	require.NoError(t, err)
-	side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Config: job.Config{Reader: outside}}})
-	send := func(method, path, priority, body string) (int, string) {
-		r, err := http.NewRequest(method, side.url(path), strings.NewReader(body))
-		require.NoError(t, err)
-		r.Header.Set("X-Priority", priority)
-		res, err := client(t).Do(r)
-		require.NoError(t, err)
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		return res.StatusCode, string(text)
-	}
-	status, text := send("PUT", "/cache/a%2fb/c?x=/cache/d", "high", "\x00{")
-	assert.Equal(t, 200, status)
-	assert.Equal(t, "\x00{", text)
-	record := side.seen(1)[0]
-	assert.Equal(t, []string{"PUT", "/cache/a%2fb/c", "127.0.0.1"}, []string{record.Method, record.Path, strings.Split(record.Peer, ":")[0]})
-	assert.Equal(t, "a/b", record.Facts.Project)
-	assert.Equal(t, selection.High, record.Facts.Priority)
-	assert.Equal(t, intake.Full, record.Read)
-	status, text = send("GET", "/cache/a", "urgent", "")
-	assert.Equal(t, 400, status)
-	assert.Contains(t, text, `header X-Priority must be \"high\" or \"low\", not \"urgent\"`)
-}
 
 // A submitter that reads nothing before it has sent everything gets the error response, however its
 // request is framed, and however large its body is.
@@ -84,5 +52,51 @@ func TestAnErrorReachesASubmitterThatIsStillSending(t *testing.T) {
 			}
 			assert.Equal(t, row.status, status)
 		})
+	}
+}
+
+// A job has one identifier, on which upstream and record agree: that of the request, or one of pilotfish's own.
+// A response has the ID if the upstream sent it or if stream.request_id is set. Error responses of pilotfish always have it.
+func TestEveryJobHasAnIdentifier(t *testing.T) {
+	var sent, answered string // X-Request-Id
+	up := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		if sent = r.Header.Get("X-Request-Id"); answered != "" {
+			w.Header().Set("X-Request-Id", answered)
+		}
+	})
+	for name, c := range map[string]struct{ upstream, given, answered string }{
+		"of the request": {up, "job-7", ""}, "of pilotfish": {up, "", ""}, "two": {up, "job-7", "theirs"}, "of a job that fails": {refusing(t), "", ""},
+		"asked for": {up, "", ""}, "asked for, two": {up, "job-7", "theirs"},
+	} {
+		asked := strings.HasPrefix(name, "asked for")
+		side := startSidecar(t, setup{upstreams: []string{c.upstream}, wait: time.Millisecond, Config: proxy.Config{Config: job.Config{RequestID: asked}}})
+		var header []string
+		if c.given != "" {
+			header = []string{"X-Request-Id", c.given}
+		}
+		sent, answered = "", c.answered
+		res, _ := side.post("{}", header...)
+		id := side.seen(1)[0].ID
+		if c.given != "" {
+			assert.Equal(t, c.given, id, name)
+		}
+		if c.upstream == up {
+			assert.Equal(t, id, sent, name)
+		}
+		if c.upstream == up && !asked || c.answered != "" {
+			id = c.answered
+		}
+		assert.Equal(t, id, res.Header.Get("X-Request-Id"), name)
+	}
+}
+
+func TestGuardBeforeAnotherHandler(t *testing.T) {
+	inner := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
+	for hosts, want := range map[string]int{"": 403, "other": 403, "evil.example": 204, "*": 204} {
+		h := proxy.NewGuard([]string{hosts}).Wrap(inner)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://evil.example/metrics", nil))
+		assert.Equal(t, want, w.Code, hosts)
+		assert.Equal(t, want == 403, strings.Contains(w.Body.String(), "under the key hosts"), "the response names the key that allows the name")
 	}
 }

@@ -1,11 +1,16 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,31 +18,35 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/test/peer"
 )
 
 const busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"
 
-// How one attempt ends decides whether and where there is another. An answer with a status of retry.on is passed
+// How one attempt ends decides whether and where there is another. A response with a status of retry.on is passed
 // on only where no other upstream does better.
 func TestRetryRules(t *testing.T) {
 	const length = "Content-Length: 1\r\n\r\n"
 	long := fmt.Sprintf("Content-Length: 70000\r\n\r\n%070000d", 1)
 	up := map[string]string{
 		"ok": ok, "busy": busy, "BUSY": strings.Replace(busy, "busy", "BUSY", 1),
-		"undone":      "HTTP/1.1 503 No\r\nJob-Started: no\r\nContent-Length: 0\r\n\r\n",
-		"unavailable": "HTTP/1.1 503 No\r\n" + length + "3",
-		"error":       "HTTP/1.1 502 No\r\n" + length + "2",
-		"unwanted":    "HTTP/1.1 500 No\r\n" + length + "0", // by retry.on
-		"unwanted-4":  "HTTP/1.1 504 No\r\n" + length + "4",
-		"too-many":    "HTTP/1.1 429 No\r\nRetry-After: 7\r\n" + length + "9",
-		"verbose":     "HTTP/1.1 503 No\r\nRetry-After: 7\r\n" + long,
-		"long":        "HTTP/1.1 500 No\r\n" + long,
-		"busy-cut":    strings.TrimSuffix(busy, "y"),
-		"cut":         "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n0",
-		"dies":        "",
-		"begins":      "HTTP/1.1 102 Processing\r\n\r\n", // then the connection ends
-		"garbage":     "\x00\x01\x02\x03\r\n\r\n",
-		"switches":    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+		"undone":         "HTTP/1.1 503 No\r\nJob-Started: no\r\nContent-Length: 0\r\n\r\n",
+		"unavailable":    "HTTP/1.1 503 No\r\n" + length + "3",
+		"error":          "HTTP/1.1 502 No\r\n" + length + "2",
+		"unwanted":       "HTTP/1.1 500 No\r\n" + length + "0", // by retry.on
+		"unwanted-4":     "HTTP/1.1 504 No\r\n" + length + "4",
+		"too-many":       "HTTP/1.1 429 No\r\nRetry-After: 7\r\n" + length + "9",
+		"verbose":        "HTTP/1.1 503 No\r\nRetry-After: 7\r\n" + long,
+		"withdrawn":      "HTTP/1.1 503 No\r\nJob-Started: withdrawn\r\n" + length + "w",
+		"withdrawn-long": "HTTP/1.1 503 No\r\nJob-Started: withdrawn\r\n" + long,
+		"long":           "HTTP/1.1 500 No\r\n" + long,
+		"busy-cut":       strings.TrimSuffix(busy, "y"),
+		"cut":            "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n0",
+		"dies":           "",
+		"begins":         "HTTP/1.1 102 Processing\r\n\r\n", // then the connection ends
+		"garbage":        "\x00\x01\x02\x03\r\n\r\n",
+		"switches":       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
 	}
 	const refused, dead, undone, failed, cut, answered = pool.Refused, pool.NoAnswer, pool.NotStarted, pool.Failed, pool.Truncated, pool.Answered
 	for _, tc := range []struct {
@@ -66,6 +75,14 @@ func TestRetryRules(t *testing.T) {
 		{"dies refuses", 502, "-", []pool.Outcome{dead, refused}, intake.NoAnswer},
 		{"busy-cut ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
 		{"busy-cut", 502, "-", []pool.Outcome{undone}, intake.NoAnswer},
+		{"verbose", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{undone}, intake.Failed},
+		{"withdrawn ok", 200, "ok", []pool.Outcome{pool.Moved, answered}, intake.Answered},
+		{"withdrawn", 503, "w", []pool.Outcome{pool.Moved}, intake.Failed},
+		{"withdrawn-long", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.Moved}, intake.Failed},
+		{"withdrawn-long ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.Moved}, intake.Failed},
+		{"busy withdrawn-long", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{undone, pool.Moved}, intake.Failed},
+		{"dies withdrawn-long", 502, "-", []pool.Outcome{dead, pool.Moved}, intake.NoAnswer},
+		{"busy busy withdrawn-long", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{undone, undone, pool.Moved}, intake.Failed},
 		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{undone}, intake.Failed},
 		{"unavailable ok", 503, "3", []pool.Outcome{failed}, intake.Failed},
 		{"error ok", 502, "2", []pool.Outcome{failed}, intake.Failed},
@@ -92,12 +109,12 @@ func TestRetryRules(t *testing.T) {
 					ups = append(ups, refusing(t))
 					continue
 				}
-				ups = append(ups, scripted(t, func(p *peer) {
-					if p.request(); name == "resets" {
-						p.reset()
+				ups = append(ups, peer.Listen(t, func(p *peer.Peer) {
+					if p.Request(); name == "resets" {
+						p.Reset()
 					}
-					p.say("%s", up[name])
-				}).address)
+					p.Say("%s", up[name])
+				}))
 			}
 			queue := dispatch.DefaultQueue()
 			if tc.upstreams == "refuses" {
@@ -107,7 +124,7 @@ func TestRetryRules(t *testing.T) {
 			res, text := c.post(`{"project_id": 1}`)
 			assert.Equal(t, tc.status, res.StatusCode)
 			if tc.body == "-" {
-				assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
+				assert.Equal(t, "no-response", res.Header.Get("Pilotfish-Reason"))
 			} else {
 				assert.Equal(t, tc.body, text)
 				assert.Empty(t, res.Header.Get("Pilotfish-Reason"))
@@ -126,56 +143,19 @@ func TestRetryRules(t *testing.T) {
 	}
 }
 
-// An upstream that closes each connection after two answers, without saying
-// so, races with the job that comes third.
-func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
-	var executed sync.Map
-	up := scripted(t, func(p *peer) {
-		for range 2 {
-			r := p.request()
-			if r == nil {
-				return
-			}
-			n, _ := executed.LoadOrStore(string(r.body), new(atomic.Int32))
-			n.(*atomic.Int32).Add(1)
-			p.say(ok)
-		}
-	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	const workers, each = 4, 1000
-	var all sync.WaitGroup
-	for w := range workers {
-		all.Go(func() {
-			s := c.connect()
-			for i := range each {
-				s.job(fmt.Sprintf(`{"n":%d}`, w*each+i))
-				if !assert.Equal(t, 200, s.status()) {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	c.seen(workers * each)
-	assert.GreaterOrEqual(t, up.conns.Load(), int64(workers*each/2), "each connection is closed after two jobs, so this many were opened")
-	executed.Range(func(job, n any) bool {
-		return assert.LessOrEqual(t, n.(*atomic.Int32).Load(), int32(2), job)
-	})
-}
-
 // Servers and proxies send 408 when they close an idle connection. A job that was sent at that moment was not read: it is
 // sent anew, at no cost to the retry budget, and no breaker opens. On a new connection, a 408 is the response.
 func TestA408OnAPooledConnection(t *testing.T) {
 	const late = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-	up := scripted(t, func(p *peer) {
-		p.request()
-		if p.n <= 20 {
-			p.say(ok)
-			p.request()
+	up := peer.Listen(t, func(p *peer.Peer) {
+		p.Request()
+		if p.N <= 20 {
+			p.Say(ok)
+			p.Request()
 		}
-		p.say(late)
+		p.Say(late)
 	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}, retries: 1e-9, failures: 1})
+	c := startSidecar(t, setup{upstreams: []string{up}, retries: 1e-9, failures: 1})
 	for n := range 20 {
 		res, _ := c.post("{}")
 		require.Equal(t, 200, res.StatusCode)
@@ -187,48 +167,149 @@ func TestA408OnAPooledConnection(t *testing.T) {
 	assert.Len(t, c.seen(21)[20].Attempts, 2)
 }
 
-// A job whose connection ends while it is sent may have started, so it is sent to only one other upstream.
-func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
-	body, _ := jobOf(24 << 20) // more than sockets hold
-	cuts := func() string {
-		return scripted(t, func(p *peer) {
-			if _, err := p.head(); err == nil {
-				p.reset()
+// A pooled connection that ends before the first byte of a response is no failure of the
+// upstream, unless the job may be the cause.
+func TestADeadConnectionIsReplaced(t *testing.T) {
+	unread := func(p *peer.Peer) { time.Sleep(time.Minute) } // closes while the job is being written
+	read := func(p *peer.Peer) { p.Request() }
+	dead := func(n int, end func(*peer.Peer)) func(*peer.Peer) {
+		return func(p *peer.Peer) {
+			if p.N == 1 {
+				p.Request()
+				p.Say(ok)
 			}
-		}).address
+			if p.N <= n {
+				end(p)
+				return
+			}
+			p.Request()
+			p.Say(ok)
+		}
 	}
-	c := startSidecar(t, setup{upstreams: []string{cuts(), cuts(), answering(t, ok).address}})
-	res, _ := c.post(body)
-	assert.Equal(t, 502, res.StatusCode)
-	r := c.seen(1)[0]
-	require.Len(t, r.Attempts, 2)
-	assert.Equal(t, []pool.Outcome{pool.Refused, pool.Refused}, []pool.Outcome{r.Attempts[0].Outcome, r.Attempts[1].Outcome})
+	both := []pool.Outcome{pool.NoAnswer, pool.Answered}
+	for name, tc := range map[string]struct {
+		script func(*peer.Peer)
+		other  bool
+		status int
+		ended  []pool.Outcome
+	}{
+		"nothing was sent":                           {dead(1, unread), true, 200, []pool.Outcome{pool.Refused, pool.Answered}},
+		"nothing was sent: there is only one":        {dead(1, unread), false, 200, []pool.Outcome{pool.Refused, pool.Answered}},
+		"it was sent: elsewhere":                     {dead(1, read), true, 200, both},
+		"it was sent: there is only one":             {dead(1, read), false, 200, both},
+		"it timed out: that is not the connection":   {dead(1, func(p *peer.Peer) { p.Request(); p.Gone() }), false, 504, []pool.Outcome{pool.TimedOut}},
+		"it was not read: nor is that":               {dead(1, func(*peer.Peer) { time.Sleep(time.Hour) }), false, 504, []pool.Outcome{pool.TimedOut}},
+		"it was sent, and again: the job may be why": {dead(2, read), false, 502, []pool.Outcome{pool.NoAnswer, pool.NoAnswer}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				ups := []string{m.upstream(t, "up:1", tc.script)}
+				if tc.other {
+					ups = append(ups, m.upstream(t, "up:2", func(p *peer.Peer) { p.Request(); p.Say(ok) }))
+				}
+				c := startSidecar(t, setup{network: m, upstreams: ups})
+				first, _, _, _ := m.submit(t, "{}")
+				assert.Equal(t, 200, first)
+				synctest.Wait() // until the connection is pooled
+				second, _, _, _ := m.submit(t, "{}")
+				assert.Equal(t, tc.status, second)
+				r := c.seen(2)[1]
+				var ended []pool.Outcome
+				for _, a := range r.Attempts {
+					ended = append(ended, a.Outcome)
+				}
+				assert.Equal(t, tc.ended, ended)
+				assert.Equal(t, tc.other && len(ended) > 1, r.Attempts[len(ended)-1].Upstream == "up:2")
+			})
+		})
+	}
 }
 
-func TestASubmitterThatLeavesBetweenAttemptsEndsThem(t *testing.T) {
-	left := make(chan struct{})
-	reached := make(chan struct{}, 10)
-	die := func(n int) string {
-		return scripted(t, func(p *peer) {
-			p.request()
-			reached <- struct{}{}
-			if n == 2 {
-				<-left
-				p.gone() // until the sidecar has noticed, too
+// The connection that takes the place of a dead one is a new one: others of the pool may be as dead.
+func TestADeadConnectionIsReplacedByANewOne(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		both := make(chan struct{}, 1)
+		c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) {
+			p.Request()
+			switch p.N {
+			case 1: // it is pooled last, and used first
+				<-both
+				time.Sleep(time.Second)
+				p.Say(ok)
+				time.Sleep(2 * time.Second)
+			case 2:
+				both <- struct{}{}
+				p.Say(ok)
+				time.Sleep(4 * time.Second)
+			default:
+				p.Say(ok)
 			}
-			p.say(busy)
-		}).address
+		})}})
+		var jobs sync.WaitGroup
+		for range 2 {
+			jobs.Go(func() { m.submit(t, "{}") })
+		}
+		jobs.Wait()
+		synctest.Wait() // until both connections are pooled
+		status, _, _, _ := m.submit(t, "{}")
+		assert.Equal(t, 200, status)
+		assert.Len(t, c.seen(3)[2].Attempts, 2)
+	})
+}
+
+// Where no upstream accepts a connection, a job tries them all again and again until its time in a queue is over.
+func TestConnectTimeoutIsDoubled(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) { // a dial to an address without a listener times out
+		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4"}, wait: 30 * time.Second})
+		status, _, h, _ := m.submit(t, "{}")
+		assert.Equal(t, 503, status)
+		assert.Equal(t, "none-eligible", h.Get("Pilotfish-Reason"))
+		r := c.seen(1)[0]
+		require.Greater(t, len(r.Attempts), 4)
+		for i, a := range r.Attempts[:4] {
+			assert.Equal(t, pool.Refused, a.Outcome)
+			assert.Equal(t, time.Second<<i, a.End-a.Start)
+			if i > 0 {
+				assert.Equal(t, r.Attempts[i-1].End, a.Start, "it goes elsewhere at once")
+			}
+		}
+		assert.Equal(t, time.Second, r.Attempts[4].End-r.Attempts[4].Start, "the second round begins anew")
+		assert.Less(t, r.Total, time.Minute)
+	})
+}
+
+// A sidecar without file descriptors, or whose resolver fails, blames no upstream: the job waits until connections succeed, and
+// otherwise gets the reason.
+func TestASidecarThatCannotDial(t *testing.T) {
+	for text, fails := range map[string]func(context.Context) error{
+		"too many open files": func(context.Context) error { return os.NewSyscallError("socket", syscall.EMFILE) },
+		"i/o timeout": func(ctx context.Context) error {
+			<-ctx.Done()
+			return &net.DNSError{Err: "i/o timeout", Name: "up", IsTimeout: true}
+		},
+	} {
+		bubble(t, func(t *testing.T, m *memory) {
+			start := time.Now()
+			up := m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+			c := startSidecar(t, setup{network: m, upstreams: []string{up}, failures: 2, Config: proxy.Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if time.Since(start) < 5*time.Second {
+					return nil, &net.OpError{Op: "dial", Net: network, Err: fails(ctx)}
+				}
+				return m.Dial(ctx, network, address)
+			}}})
+			status, _, _, err := m.submit(t, "{}")
+			require.NoError(t, err)
+			assert.Equal(t, 200, status)
+			r := c.seen(1)[0]
+			assert.Greater(t, len(r.Attempts), 2)
+			assert.Contains(t, r.Attempts[0].Err, text)
+			assert.Zero(t, c.balancer.States()[0].Breaker.Trips, text)
+
+			start = time.Now().Add(time.Hour)
+			status, body, h, err := m.submit(t, "{}")
+			require.NoError(t, err)
+			assert.Equal(t, []any{503, "not-dialed"}, []any{status, h.Get("Pilotfish-Reason")}, body)
+			assert.NotEmpty(t, h.Get("Retry-After"))
+		})
 	}
-	c := startSidecar(t, setup{upstreams: []string{die(1), die(2), die(3)}})
-	s := c.connect()
-	s.job("{}")
-	<-reached
-	<-reached
-	_ = s.Close()
-	close(left)
-	r := c.seen(1)[0]
-	require.Len(t, r.Attempts, 2)
-	assert.Equal(t, pool.Gone, r.Attempts[1].Outcome)
-	assert.Equal(t, 499, r.Status)
-	assert.Empty(t, reached)
 }

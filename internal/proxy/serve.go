@@ -32,7 +32,8 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 // run handles the job up to the end of its response. After an error, the caller sends an
 // error response or, if the response has begun, aborts it.
 func (x *exchange) run() error {
-	if err := x.countHops(); err != nil {
+	x.open = true
+	if err := x.p.open.countHops(x.book.Record.ID, x.r.Header); err != nil {
 		return err
 	}
 	if err := x.p.guard.check(x.r); err != nil {
@@ -57,6 +58,6 @@ func (x *exchange) close() {
 		x.body.Release()
 	}
 	x.p.cfg.Budget.Return(x.counted)
-	x.leave()
+	x.removeOpen()
 	x.book.Close()
 }

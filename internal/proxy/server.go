@@ -43,9 +43,9 @@ type ServerConfig struct {
 	// Unframed is set for handlers that do not set the length or the type of their responses, but
 	// rely on net/http for that. net/http then serves all connections.
 	Unframed bool
-	// Budget counts the memory of long heads that are not complete; nil counts nothing.
+	// Budget counts the memory of long heads that are not complete. Required unless Unframed.
 	Budget *intake.Budget
-	// ErrorLog receives the log messages of net/http; nil means the standard logger.
+	// ErrorLog receives the log messages of net/http. Required.
 	ErrorLog *log.Logger
 }
 
@@ -55,14 +55,14 @@ const (
 	maxStreams = 250              // concurrent streams on one HTTP/2 connection
 )
 
-// Bounds of the memory of a connection, in bytes. The HTTP/2 receive windows (streamAhead,
-// connAhead) hold data that was received but not read, because the body exceeds the budget
-// and the job waits for an upstream. They are not counted in the budget.
+// Bounds of the memory of a connection, in bytes. The HTTP/2 receive window of a stream (streamAhead) holds data that was
+// received but not read, because the body exceeds the budget and the job waits for an upstream. The job reserves it in the
+// budget. That of the connection (connAhead) is enough for all streams, so none blocks the others.
 const (
 	maxHead     = 32 << 10 // request line and headers; a longer header is refused with 431
 	maxFrame    = 16 << 10 // HTTP/2 frame; the minimum that RFC 9113 allows, and what most clients send
 	streamAhead = 64 << 10
-	connAhead   = 256 << 10
+	connAhead   = (maxStreams + 1) * streamAhead
 )
 
 // Server is an http.Server with every limit set, behind a leaner server for
@@ -72,17 +72,14 @@ const (
 type Server struct {
 	http  *http.Server
 	plain *submitterserver.Server // serves HTTP/1; nil with Unframed
-	cut   context.CancelCauseFunc // aborts all jobs
+	abort context.CancelCauseFunc // aborts all jobs
 	*lazyconn.Limit
 }
 
 // NewServer returns a server of h.
-func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
-	if cfg.Conns <= 0 {
-		return nil, errors.New("proxy: Conns is required")
-	}
+func NewServer(h http.Handler, cfg ServerConfig) *Server {
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, idleTime)
-	base, cut := context.WithCancelCause(context.Background())
+	base, abort := context.WithCancelCause(context.Background())
 	s := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headTime,
@@ -106,15 +103,15 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
-	all := &Server{http: s, cut: cut, Limit: lazyconn.NewLimit(cfg.Conns)}
+	all := &Server{http: s, abort: abort, Limit: lazyconn.NewLimit(cfg.Conns)}
 	if cfg.Unframed {
-		return all, nil
+		return all
 	}
 	all.plain = submitterserver.New(submitterserver.Config{
 		Handler: h, Base: base, Context: upstreamclient.WithHook, IdleTimeout: cfg.IdleTimeout, Budget: cfg.Budget, ErrorLog: cfg.ErrorLog,
 	})
-	s.Handler, s.ConnContext = all.plain.Behind(h), all.plain.ConnContext
-	return all, nil
+	s.Handler, s.ConnContext = all.plain.Wrap(h), all.plain.ConnContext
+	return all
 }
 
 // Serve accepts from l until Shutdown, and then returns nil.
@@ -136,15 +133,15 @@ const closeTime = time.Second
 // Shutdown stops accepting and waits for the open jobs until ctx ends. The jobs that are left
 // are then aborted in a way that their submitters can detect, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
-	defer s.cut(record.ErrShutdown)
+	defer s.abort(record.ErrShutdown)
 	err := s.drain(ctx)
 	if err == nil {
 		return nil
 	}
-	s.cut(record.ErrShutdown)
+	s.abort(record.ErrShutdown)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	_ = s.drain(closing) // after the time, jobs are aborted whatever the error
+	_ = s.drain(closing) // an error means that the time is over: jobs are then aborted
 	if s.plain != nil {
 		s.plain.Close()
 	}

@@ -18,6 +18,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/test/peer"
 )
 
 func TestShutdownLetsJobsFinish(t *testing.T) {
@@ -65,50 +66,47 @@ func TestShutdownLetsJobsFinish(t *testing.T) {
 // Jobs that outlast the grace time are cut, which no submitter can take for a
 // clean end.
 func TestShutdownCutsWhatLasts(t *testing.T) {
-	up := scripted(t, func(p *peer) {
-		r := p.request()
+	up := peer.Listen(t, func(p *peer.Peer) {
+		r := p.Request()
 		switch r.URL.Path {
 		case "/chunked":
-			p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n")
+			p.Say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n")
 		case "/length":
-			p.say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")
+			p.Say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")
 		}
-		p.gone()
+		p.Gone()
 	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	ends, begun := make(chan string, 10), make(chan struct{}, 10)
-	streaming := func(name string, submit *http.Client, path string) {
-		go func() {
-			res, err := submit.Get(c.url(path))
-			if err != nil {
-				ends <- err.Error()
-				return
-			}
-			defer res.Body.Close()
-			begun <- struct{}{}
-			body, err := io.ReadAll(res.Body)
-			ends <- fmt.Sprintf("%s: %s, clean %t", name, body, err == nil)
-		}()
+	c := startSidecar(t, setup{upstreams: []string{up}})
+	ends := make(chan string, 5)
+	var begun sync.WaitGroup
+	begun.Add(4) // all but the silent one
+	submitting := func(name string, submit *http.Client, path string) {
+		res, err := submit.Get(c.url(path))
+		if !assert.NoError(t, err, name) {
+			return
+		}
+		defer res.Body.Close()
+		if reason := res.Header.Get("Pilotfish-Reason"); reason != "" {
+			ends <- fmt.Sprintf("%s: %d %s", name, res.StatusCode, reason)
+			return
+		}
+		begun.Done()
+		body, err := io.ReadAll(res.Body)
+		ends <- fmt.Sprintf("%s: %s, clean %t", name, body, err == nil)
 	}
-	streaming("chunked", client(t), "/chunked")
-	streaming("length", client(t), "/length")
-	streaming("h2c", h2c(t), "/chunked")
+	go submitting("chunked", client(t), "/chunked")
+	go submitting("length", client(t), "/length")
+	go submitting("h2c", h2c(t), "/chunked")
+	go submitting("silent", client(t), "/silent")
 	old := c.connect()
 	old.say("GET /chunked HTTP/1.0\r\n\r\n")
 	old.response()
-	begun <- struct{}{}
+	begun.Done()
 	go func() {
-		body, err := io.ReadAll(old.in)
+		body, err := old.rest()
 		ends <- fmt.Sprintf("http/1.0: %s, clean %t", body, err == nil)
 	}()
-	silent := c.connect()
-	silent.say("GET /silent HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	go func() {
-		ends <- fmt.Sprintf("silent: %d", silent.status())
-	}()
-	for range 4 {
-		<-begun
-	}
+	begun.Wait()
 	require.Eventually(t, func() bool { n, _ := c.balancer.Counts(); return n == 5 }, patience, time.Millisecond)
 
 	grace, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -121,7 +119,7 @@ func TestShutdownCutsWhatLasts(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{
 		"chunked: some, clean false", "length: some, clean false", "h2c: some, clean false", "http/1.0: some, clean false",
-		"silent: 502", // not 503: the job may have started, so a retry could run it twice
+		"silent: 502 shutting-down", // not 503: the job may have started, so a retry could run it twice
 	}, got)
 	for _, r := range c.seen(5) {
 		require.Contains(t, r.Err, record.ErrShutdown.Error())
@@ -132,13 +130,13 @@ func TestShutdownCutsWhatLasts(t *testing.T) {
 // problem of pilotfish's own.
 func TestResponsesOfADrainEndTheirConnections(t *testing.T) {
 	var draining atomic.Bool
-	up := scripted(t, func(p *peer) {
-		for p.request() != nil {
+	up := peer.Listen(t, func(p *peer.Peer) {
+		for p.Request() != nil {
 			draining.Store(true)
-			p.say(ok)
+			p.Say(ok)
 		}
 	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{Draining: draining.Load}})
+	c := startSidecar(t, setup{upstreams: []string{up}, Config: proxy.Config{Draining: draining.Load}})
 	for request, status := range map[string]int{
 		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":                                                          200,
 		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n":       200,

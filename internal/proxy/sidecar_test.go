@@ -13,37 +13,35 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/balancer"
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/balancing"
 )
 
 // patience bounds every wait of these tests; nothing is measured by it.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // setup is what a test varies.
 type setup struct {
 	proxy.Config
 	upstreams []string
-	seed      uint64                   // of what the sidecar draws
-	policy    selection.Policy         // nil takes the upstreams in the order given
-	detector  func() overload.Detector // nil: no upstream is ever overloaded
-	budget    int64                    // of kept bodies; 0 is 256 MiB
-	queue     dispatch.QueueSettings   // zero is the default
-	wait      time.Duration            // in the queue; 0 is the default
-	projects  dispatch.ProjectSettings
-	retries   float64 // the retry budget; 0 lets all be retried
-	on        []int   // retry.on
-	failures  int     // that open a breaker; 0 is practically never
+	policy    selection.Policy       // nil takes the upstreams in the order given
+	overload  string                 // the policy of overload detection; "" is none
+	budget    int64                  // of kept bodies; 0 is 256 MiB
+	queue     dispatch.QueueSettings // zero is the default
+	wait      time.Duration          // in the queue; 0 is the default
+	retries   float64                // the retry budget; 0 lets all be retried
+	on        []int                  // retry.on
+	failures  int                    // that open a breaker; 0 is practically never
+	withdraw  func(address, id string) bool
 	server    proxy.ServerConfig
 	network   *memory // nil is TCP
 }
@@ -57,8 +55,7 @@ type sidecar struct {
 	server   *proxy.Server
 	budget   *intake.Budget
 
-	mu      sync.Mutex
-	records []*record.Job
+	records balancing.Records
 }
 
 // inOrder picks the first of its upstreams that is eligible.
@@ -83,43 +80,21 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		}
 		s.policy = o
 	}
-	if s.detector == nil {
-		s.detector = func() overload.Detector { return func(overload.Sample) overload.Level { return 1 } }
-	}
-	if s.queue == (dispatch.QueueSettings{}) {
-		s.queue = dispatch.DefaultQueue()
-	}
+	s.queue = cmp.Or(s.queue, dispatch.DefaultQueue())
 	s.queue.Wait = cmp.Or(s.wait, s.queue.Wait)
 	retry := dispatch.DefaultRetry()
 	if s.network == nil {
 		retry.ConnectTimeout = patience // an upstream that a busy machine holds up refuses nothing
 	}
 	retry.Budget, retry.On = cmp.Or(s.retries, 1), s.on
-	if s.budget == 0 {
-		s.budget = 256 << 20
-	}
-	rng := rand.New(rand.NewPCG(s.seed, 2))
-	guarded := health.Default()
-	guarded.Failures = cmp.Or(s.failures, 1e6)
-	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{
-			Policy: s.policy, Detector: s.detector, Interval: 5 * time.Second, Breaker: guarded,
-		},
-		Gate: breaker.New, Rand: rng,
-	})
-	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects})
-	require.NoError(t, err)
-	c := &sidecar{t: t, budget: intake.NewBudget(s.budget, 16<<20)}
-	b := balancer.New(d, balancer.Hooks{})
-	c.balancer = b
-	set := make([]pool.Upstream, len(s.upstreams))
-	for i, u := range s.upstreams {
-		set[i].Address = u
-	}
-	b.Set(set)
+	b, _ := balancing.New(t, balancing.Setup{
+		Pool: pool.Settings{Policy: s.policy, Withdraw: s.withdraw != nil}, Hooks: balancer.Hooks{Withdraw: s.withdraw}, Overload: cmp.Or(s.overload, "none"), Failures: cmp.Or(s.failures, balancing.NoBreaker),
+		Retry: retry, Queue: s.queue,
+	}, s.upstreams...)
+	c := &sidecar{t: t, balancer: b, budget: intake.NewBudget(cmp.Or(s.budget, 256<<20), 16<<20)}
 
 	s.Budget = c.budget
+	var err error
 	if s.Reader == nil {
 		s.Reader, err = intake.NewReader(intake.Default())
 		require.NoError(t, err)
@@ -128,13 +103,14 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		s.Hint = report.Default().Hint
 	}
 	s.Claimer, s.MaxBody = b, cmp.Or(s.MaxBody, int64(intake.Default().MaxBody))
-	s.Sinks = []func(*record.Job){func(r *record.Job) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.records = append(c.records, r)
-	}}
-	if s.network != nil && s.Dial == nil {
-		s.Dial = s.network.Dial
+	s.Sinks = []func(*record.Job){c.records.Add}
+	if s.Dial == nil {
+		if s.Dial = proxy.DialUpstream; s.network != nil {
+			s.Dial = s.network.Dial
+		}
+	}
+	if s.Draining == nil {
+		s.Draining = func() bool { return false }
 	}
 	s.Idle = cmp.Or(s.Idle, proxy.Default().Idle)
 	handler, err := proxy.New(s.Config)
@@ -142,8 +118,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	c.handler = handler
 	s.server.Conns = cmp.Or(s.server.Conns, proxy.DefaultServer().Connections)
 	s.server.Budget, s.server.ErrorLog = c.budget, log.New(io.Discard, "", 0)
-	c.server, err = proxy.NewServer(handler, s.server)
-	require.NoError(t, err)
+	c.server = proxy.NewServer(handler, s.server)
 
 	var l net.Listener
 	if s.network != nil {
@@ -168,13 +143,8 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		stop()
 		running.Wait()
 		handler.Close()
-		inFlight, waiting := b.Counts()
-		if inFlight != 0 || waiting != 0 {
-			t.Errorf("%d leases and %d waiting jobs are left", inFlight, waiting)
-		}
-		if used := c.budget.Used(); used != 0 {
-			t.Errorf("%d bytes of bodies are still kept", used)
-		}
+		balancing.RequireIdle(t, b)
+		require.Zero(t, c.budget.Used(), "bytes of bodies that are still kept")
 	})
 	return c
 }
@@ -184,15 +154,7 @@ func (c *sidecar) url(path string) string { return "http://" + c.address + path 
 // seen waits until n jobs have ended and returns their records.
 func (c *sidecar) seen(n int) []*record.Job {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.records) >= n
-	}, patience, time.Millisecond, "%d jobs should have ended", n)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	require.Len(c.t, c.records, n)
-	return c.records
+	return c.records.Wait(c.t, n)
 }
 
 // client is a submitter's, with connections of its own.
@@ -209,23 +171,29 @@ type reply struct {
 	Header     http.Header
 }
 
-// post submits a job and reads the whole response.
-func (c *sidecar) post(body string) (reply, string) {
+// post submits a job with some header fields, and reads the whole response.
+func (c *sidecar) post(body string, header ...string) (reply, string) {
 	c.t.Helper()
-	return c.postAs("application/json", body, true)
+	return c.send(reader(body), append(header, "Content-Type", "application/json")...)
 }
 
-// postAs posts a body of a type, with its length or in chunks.
-func (c *sidecar) postAs(contentType, body string, sized bool) (reply, string) {
+// send posts a body with some header fields. A body of an unknown type is sent in chunks.
+func (c *sidecar) send(body io.Reader, header ...string) (reply, string) {
 	c.t.Helper()
-	r := reader(body)
-	if !sized {
-		r = unsized{r}
+	r, err := http.NewRequest(http.MethodPost, c.url("/v1/jobs"), body)
+	require.NoError(c.t, err)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
-	res, err := client(c.t).Post(c.url("/v1/jobs"), contentType, r)
+	res, err := client(c.t).Do(r)
 	require.NoError(c.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(c.t, err)
 	return reply{res.StatusCode, res.Header}, string(text)
+}
+
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // the transport comments on upstreams that misbehave
+	goleak.VerifyTestMain(m)
 }

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/peer"
 )
 
 // Each piece is written only once the one before has been read at the far
@@ -27,20 +29,20 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 			t.Run(name+" "+submitter, func(t *testing.T) {
 				const pieces = 200
 				confirmed := make(chan bool)
-				up := scripted(t, func(p *peer) {
-					p.request()
-					p.say("HTTP/1.1 200 OK\r\n%s\r\n", tc.head)
+				up := peer.Listen(t, func(p *peer.Peer) {
+					p.Request()
+					p.Say("HTTP/1.1 200 OK\r\n%s\r\n", tc.head)
 					for range pieces {
 						if !<-confirmed {
 							return
 						}
-						p.say("%sline\n%s", tc.before, tc.after)
+						p.Say("%sline\n%s", tc.before, tc.after)
 					}
 					if tc.before != "" {
-						p.say("0\r\n\r\n")
+						p.Say("0\r\n\r\n")
 					}
 				})
-				c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}})
+				c := startSidecar(t, setup{upstreams: []string{refusing(t), up}})
 				defer close(confirmed)
 				res, err := submit(t).Post(c.url("/"), "application/json", reader("{}"))
 				require.NoError(t, err, "the head comes before any of the body")
@@ -59,32 +61,34 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 	}
 }
 
-// silent sends the head and a part of the body, and the rest after a pause.
-func silent(d time.Duration) func(*peer) {
-	return func(p *peer) {
-		p.request()
-		p.say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
-		time.Sleep(d)
-		p.say("half")
-	}
-}
-
-func TestSilenceAmidAnAnswer(t *testing.T) {
+// A response can pause for three hours, or up to the job's stream timeout, also within a chunk or before the end.
+func TestSilenceAmidAResponse(t *testing.T) {
+	length := [2]string{"Content-Length: 8\r\n\r\nhalf", "half"}
+	chunk := [2]string{"Transfer-Encoding: chunked\r\n\r\n8\r\nhalf", "half\r\n0\r\n\r\n"}
+	trailer := [2]string{"Transfer-Encoding: chunked\r\n\r\n8\r\nhalfhalf\r\n0\r\n", "A: b\r\n\r\n"}
 	for _, tc := range []struct {
 		job     string
+		said    [2]string // before the silence and after it
 		silence time.Duration
 		cut     time.Duration // 0: not cut
 		outcome pool.Outcome
 	}{
-		{"{}", 2 * time.Hour, 0, pool.Answered},
-		{"{}", 4 * time.Hour, 3 * time.Hour, pool.Truncated},
-		{`{"timeouts":{"queue_seconds":1,"evaluate_seconds":1}}`, 2 * time.Hour, 0, pool.Answered},
-		{`{"timeouts":{"stream_seconds":20000}}`, 4 * time.Hour, 3 * time.Hour, pool.Truncated},
-		{`{"timeouts":{"stream_seconds":60}}`, 59 * time.Second, 0, pool.Answered},
-		{`{"timeouts":{"stream_seconds":60}}`, 61 * time.Second, time.Minute, pool.Gone},
+		{"{}", length, 2 * time.Hour, 0, pool.Answered},
+		{"{}", chunk, 2 * time.Hour, 0, pool.Answered},
+		{"{}", trailer, 2 * time.Hour, 0, pool.Answered},
+		{"{}", length, 4 * time.Hour, 3 * time.Hour, pool.Truncated},
+		{`{"timeouts":{"queue_seconds":1,"evaluate_seconds":1}}`, length, 2 * time.Hour, 0, pool.Answered},
+		{`{"timeouts":{"stream_seconds":20000}}`, length, 4 * time.Hour, 3 * time.Hour, pool.Truncated},
+		{`{"timeouts":{"stream_seconds":60}}`, length, 59 * time.Second, 0, pool.Answered},
+		{`{"timeouts":{"stream_seconds":60}}`, length, 61 * time.Second, time.Minute, pool.Gone},
 	} {
 		bubble(t, func(t *testing.T, m *memory) {
-			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", silent(tc.silence))}})
+			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) {
+				p.Request()
+				p.Say("HTTP/1.1 200 OK\r\n%s", tc.said[0])
+				time.Sleep(tc.silence)
+				p.Say("%s", tc.said[1])
+			})}})
 			_, text, _, err := m.submit(t, tc.job)
 			r := c.seen(1)[0]
 			assert.Equal(t, tc.outcome, r.Attempts[0].Outcome)
@@ -102,32 +106,99 @@ func TestSilenceAmidAnAnswer(t *testing.T) {
 	}
 }
 
-// The write timeout of a piece starts when the piece arrives, not when the response starts.
-func TestSilenceInAPiece(t *testing.T) {
-	for name, framing := range map[string][2]string{
-		"length": {"Content-Length: 8\r\n\r\nhalf", "half"},
-		"chunk":  {"Transfer-Encoding: chunked\r\n\r\n8\r\nhalf", "half\r\n0\r\n\r\n"},
-		"end":    {"Transfer-Encoding: chunked\r\n\r\n8\r\nhalfhalf\r\n0\r\n", "A: b\r\n\r\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				up := m.upstream(t, "up:1", func(p *peer) {
-					p.request()
-					p.say("HTTP/1.1 200 OK\r\n%s", framing[0])
-					time.Sleep(time.Hour)
-					p.say("%s", framing[1])
-				})
-				c := startSidecar(t, setup{network: m, upstreams: []string{up}})
-				began := time.Now()
-				res, err := m.client(t).Post("http://127.0.0.1:8080/v1/jobs", "application/json", strings.NewReader("{}"))
-				require.NoError(t, err)
-				defer res.Body.Close()
-				assert.Equal(t, began, time.Now(), "the head does not wait for the piece")
-				text, err := io.ReadAll(res.Body)
-				require.NoError(t, err)
-				assert.Equal(t, "halfhalf", string(text))
-				assert.Equal(t, pool.Answered, c.seen(1)[0].Attempts[0].Outcome)
-			})
-		})
+// Every way in which an upstream can die within a response is an error for every
+// kind of submitter, after a prefix of what the upstream sent and nothing else.
+func TestATruncatedResponseIsNeverACleanEnd(t *testing.T) {
+	const piece = "0123456789abcdef"
+	long := strings.Repeat(piece, 64<<10)
+	answers := map[string]struct{ text, body string }{
+		"length":             {"Content-Length: 2097152\r\n\r\n" + long, long},
+		"length, no body":    {"Content-Length: 10\r\n\r\n", ""},
+		"in a size line":     {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n1", piece},
+		"in a chunk":         {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n10\r\n01234567", piece + "01234567"},
+		"before last chunk":  {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n", piece},
+		"before last CRLF":   {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n0\r\n", piece},
+		"in a trailer":       {"Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n10\r\n" + piece + "\r\n0\r\nX: 1", piece},
+		"until the end":      {"\r\n" + piece, piece}, // which only a reset cuts
+		"a broken size line": {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\nzz\r\nxx", piece},
 	}
+	endings := map[string]func(*peer.Peer){"FIN": func(*peer.Peer) {}, "RST": func(p *peer.Peer) { p.Reset() }}
+	submitters := map[string]func(t *testing.T, c *sidecar) (string, error){
+		"http/1.1": func(t *testing.T, c *sidecar) (string, error) { return readAll(t, client(t), c) },
+		"h2c":      func(t *testing.T, c *sidecar) (string, error) { return readAll(t, h2c(t), c) },
+		"http/1.0": func(t *testing.T, c *sidecar) (string, error) {
+			s := c.connect()
+			s.say("GET / HTTP/1.0\r\n\r\n")
+			_, answer := s.response()
+			body, err := io.ReadAll(answer)
+			return string(body), err
+		},
+	}
+	for answer, a := range answers {
+		for ending, end := range endings {
+			if answer == "until the end" && ending == "FIN" {
+				continue
+			}
+			up := peer.Listen(t, func(p *peer.Peer) {
+				p.Request()
+				p.Say("HTTP/1.1 200 OK\r\n%s", a.text)
+				if ending == "RST" {
+					drained(t, p.Conn.(*net.TCPConn))
+				}
+				end(p)
+			})
+			for submitter, submit := range submitters {
+				t.Run(answer+", "+ending+", "+submitter, func(t *testing.T) {
+					c := startSidecar(t, setup{upstreams: []string{up, up + "0"}})
+					got, err := submit(t, c)
+					require.Error(t, err)
+					assert.True(t, strings.HasPrefix(a.body, got), "nothing is appended")
+					r := c.seen(1)[0]
+					require.Len(t, r.Attempts, 1, "nothing is retried after a response byte")
+					assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
+					assert.Equal(t, intake.Truncated, r.Outcome)
+					assert.Equal(t, intake.Partial, r.Completeness)
+				})
+			}
+		}
+	}
+}
+
+// An upstream that truncates each response gets no more jobs. An upstream whose submitters disconnect still does.
+func TestAnUpstreamThatBreaksOffResponses(t *testing.T) {
+	broken := peer.Listen(t, func(p *peer.Peer) {
+		p.Request()
+		p.Say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+	})
+	c := startSidecar(t, setup{upstreams: []string{broken, answering(t, ok)}, failures: 3})
+	for i := range 6 {
+		_, err := readAll(t, client(t), c)
+		require.Equal(t, i < 3, err != nil)
+	}
+	for _, s := range c.balancer.States() {
+		assert.Equal(t, map[string]string{broken: "3 truncated responses in a row"}[s.Address], s.Breaker.Why)
+	}
+
+	endless := peer.Listen(t, func(p *peer.Peer) {
+		p.Request()
+		p.Say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+		p.Gone()
+	})
+	c = startSidecar(t, setup{upstreams: []string{endless}, failures: 1})
+	for range 3 {
+		res, err := client(t).Get(c.url("/"))
+		require.NoError(t, err)
+		res.Body.Close()
+	}
+	c.seen(3)
+	assert.Empty(t, c.balancer.States()[0].Breaker.Why)
+}
+
+func readAll(t *testing.T, c *http.Client, s *sidecar) (string, error) {
+	res, err := c.Get(s.url("/"))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	assert.Equal(t, 200, res.StatusCode)
+	body, err := io.ReadAll(res.Body)
+	return string(body), err
 }

@@ -1,10 +1,13 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,10 +18,11 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/test/peer"
 )
 
 // Whenever a submitter disconnects, by FIN or reset, the upstream's request is
-// aborted, the lease ends, and no breaker counts a failure: one would open it here.
+// aborted, the lease ends, nothing is retried, and no breaker counts a failure: one would open it here.
 func TestASubmitterThatLeaves(t *testing.T) {
 	raw := func(end func(*net.TCPConn) error) func(t *testing.T, c *sidecar, ready func(io.Reader)) {
 		return func(t *testing.T, c *sidecar, ready func(io.Reader)) {
@@ -65,14 +69,14 @@ func TestASubmitterThatLeaves(t *testing.T) {
 		} {
 			t.Run(how+" "+when, func(t *testing.T) {
 				reached, aborted := make(chan struct{}), make(chan struct{})
-				up := scripted(t, func(p *peer) {
-					p.request()
-					p.say("%s", head)
+				up := peer.Listen(t, func(p *peer.Peer) {
+					p.Request()
+					p.Say("%s", head)
 					close(reached)
-					p.gone()
+					p.Gone()
 					close(aborted)
 				})
-				c := startSidecar(t, setup{upstreams: []string{up.address}, failures: 1})
+				c := startSidecar(t, setup{upstreams: []string{up, refusing(t)}, failures: 1})
 				leave(t, c, func(answer io.Reader) {
 					<-reached
 					if head != "" {
@@ -129,17 +133,16 @@ func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
 	for name, sent := range map[string]string{
 		"nothing":           "",
 		"half a head":       "POST / HTTP/1.1\r\nHost: local",
+		"half a long head":  "POST / HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 4000),
 		"half a preface":    "PRI * HTTP/2.0\r\n\r\nS",
 		"idle after a job":  "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"a head, drop-wise": "drops",
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {
-				up := m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })
+				up := m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
 				startSidecar(t, setup{network: m, upstreams: []string{up}})
-				conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
-				require.NoError(t, err)
-				defer conn.Close()
+				conn := m.connect(t, "")
 				started := time.Now()
 				var writing sync.WaitGroup
 				writing.Go(func() {
@@ -159,7 +162,7 @@ func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
 
 func TestConnectionsAreBounded(t *testing.T) {
 	up := answering(t, ok)
-	c := startSidecar(t, setup{upstreams: []string{up.address}, server: proxy.ServerConfig{Conns: 2}})
+	c := startSidecar(t, setup{upstreams: []string{up}, server: proxy.ServerConfig{Conns: 2}})
 	first, second, third := c.connect(), c.connect(), c.connect()
 	for _, s := range []*submitter{first, second} {
 		s.job("{}")
@@ -171,4 +174,83 @@ func TestConnectionsAreBounded(t *testing.T) {
 	assert.Len(t, c.seen(3), 3, "the third waits to be accepted")
 	_ = first.Close()
 	assert.Equal(t, 200, third.status())
+}
+
+// submitter is a raw connection to a sidecar.
+type submitter struct {
+	net.Conn
+	t  testing.TB
+	in *bufio.Reader
+}
+
+func (c *sidecar) connect() *submitter {
+	c.t.Helper()
+	return connectTo(c.t, c.address)
+}
+
+func connectTo(t testing.TB, address string) *submitter {
+	t.Helper()
+	conn, err := dial(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &submitter{Conn: conn, t: t, in: bufio.NewReader(conn)}
+}
+
+// tcp is the connection as it is.
+func (s *submitter) tcp() *net.TCPConn { return s.Conn.(patient).Conn.(*net.TCPConn) }
+
+// patient is a connection with patience for each read and each write: what they are part of may
+// take long on a busy machine.
+type patient struct{ net.Conn }
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: patience}
+	c, err := dialer.DialContext(ctx, network, address)
+	return patient{c}, err
+}
+
+func (c patient) Read(p []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(patience)) // fails only on a closed connection
+	return c.Conn.Read(p)
+}
+
+func (c patient) Write(p []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(patience)) // as above
+	return c.Conn.Write(p)
+}
+
+// say writes a text. It ignores errors, because the sidecar can close the connection at any time.
+func (s *submitter) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.Conn, format, args...)
+}
+
+// job sends a job whole.
+func (s *submitter) job(body string) {
+	s.say("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// response reads the head of a response. The body ends at the latest with the connection.
+func (s *submitter) response() (head reply, body io.Reader) {
+	s.t.Helper()
+	res, err := http.ReadResponse(s.in, nil)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = res.Body.Close() })
+	return reply{res.StatusCode, res.Header}, res.Body
+}
+
+// status reads a response and returns its status, or 0 if the connection ends before it.
+func (s *submitter) status() int {
+	res, err := http.ReadResponse(s.in, nil)
+	if err != nil {
+		return 0
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode
+}
+
+// rest reads until the connection ends.
+func (s *submitter) rest() (string, error) {
+	b, err := io.ReadAll(s.in)
+	return string(b), err
 }

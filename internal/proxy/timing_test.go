@@ -16,17 +16,30 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/test/memnet"
+	"example.org/pilotfish/test/peer"
 )
 
 // memory is a network for bubbles of fake time.
 type memory struct{ memnet.Network }
 
-func (m *memory) upstream(t testing.TB, address string, script func(*peer)) string {
-	return scriptedOn(t, m.Listen(address), script).address
+func (m *memory) upstream(t testing.TB, address string, script func(*peer.Peer)) string {
+	return peer.Serve(t, m.Listen(address), script)
+}
+
+// connect opens a raw connection to the sidecar, and sends a text.
+func (m *memory) connect(t testing.TB, sent string) *submitter {
+	t.Helper()
+	conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	s := &submitter{Conn: conn, t: t, in: bufio.NewReader(conn)}
+	s.say("%s", sent)
+	return s
 }
 
 // client is a submitter's, over the memory.
@@ -53,31 +66,31 @@ func (m *memory) submit(t *testing.T, body string) (status int, text string, h h
 }
 
 func TestFirstByteAndDeadline(t *testing.T) {
-	hang := func(p *peer) { p.request(); p.gone() }
-	quick := func(p *peer) { p.request(); p.say(ok) }
+	hang := func(p *peer.Peer) { p.Request(); p.Gone() }
+	quick := func(p *peer.Peer) { p.Request(); p.Say(ok) }
 	for name, tc := range map[string]struct {
 		job     string
-		scripts []func(*peer)
+		scripts []func(*peer.Peer)
 		status  int
 		took    time.Duration
 		ended   []pool.Outcome
 	}{
 		"no timeouts: the configured bound, then one retry": {
-			"{}", []func(*peer){hang, quick}, 200, 5 * time.Minute, []pool.Outcome{pool.TimedOut, pool.Answered},
+			"{}", []func(*peer.Peer){hang, quick}, 200, 5 * time.Minute, []pool.Outcome{pool.TimedOut, pool.Answered},
 		},
 		"a job that hangs everywhere does not tour them all": {
-			"{}", []func(*peer){hang, hang, quick}, 504, 10 * time.Minute, []pool.Outcome{pool.TimedOut, pool.TimedOut},
+			"{}", []func(*peer.Peer){hang, hang, quick}, 504, 10 * time.Minute, []pool.Outcome{pool.TimedOut, pool.TimedOut},
 		},
 		"queue and evaluate bound an attempt, and stream leaves time for another": {
 			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":60}}`,
-			[]func(*peer){hang, quick}, 200, 15 * time.Second, []pool.Outcome{pool.TimedOut, pool.Answered},
+			[]func(*peer.Peer){hang, quick}, 200, 15 * time.Second, []pool.Outcome{pool.TimedOut, pool.Answered},
 		},
 		"the deadline ends everything": {
 			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":3}}`,
-			[]func(*peer){hang, hang}, 504, 18 * time.Second, []pool.Outcome{pool.TimedOut, pool.Gone},
+			[]func(*peer.Peer){hang, hang}, 504, 18 * time.Second, []pool.Outcome{pool.TimedOut, pool.Gone},
 		},
 		"without a stream timeout it leaves no time for another": {
-			`{"timeouts":{"evaluate_seconds":10}}`, []func(*peer){hang, quick}, 504, 10 * time.Second, []pool.Outcome{pool.TimedOut},
+			`{"timeouts":{"evaluate_seconds":10}}`, []func(*peer.Peer){hang, quick}, 504, 10 * time.Second, []pool.Outcome{pool.TimedOut},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,15 +161,13 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 // The time in the queue is that before each attempt, together.
 func TestAJobWaitsTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		threshold, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
-		require.NoError(t, err)
-		refuses := m.upstream(t, "up:1", func(p *peer) {
-			p.request()
+		refuses := m.upstream(t, "up:1", func(p *peer.Peer) {
+			p.Request()
 			time.Sleep(time.Second)
-			p.say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+			p.Say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
 		})
-		takes := m.upstream(t, "up:2", func(p *peer) { p.request(); p.say(ok) })
-		c := startSidecar(t, setup{network: m, detector: threshold, upstreams: []string{refuses, takes}})
+		takes := m.upstream(t, "up:2", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+		c := startSidecar(t, setup{network: m, overload: "threshold", upstreams: []string{refuses, takes}})
 		c.reports(refuses, 1000)
 		c.reports(takes, 1000)
 		time.AfterFunc(3*time.Second, func() { c.reports(refuses, 0) })
@@ -168,16 +179,32 @@ func TestAJobWaitsTwice(t *testing.T) {
 	})
 }
 
+// The time in which an upstream is asked for the tokens of a prompt is no time at the job's upstream, and none in the queue.
+func TestAPromptIsReadBeforeTheFirstAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		settings := intake.Default()
+		settings.Project = intake.Places{{Pointer: "/prompt", Blocks: 4}}
+		reader, err := intake.NewReader(settings)
+		require.NoError(t, err)
+		u := m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+		c := startSidecar(t, setup{network: m, upstreams: []string{u}, Config: proxy.Config{Config: job.Config{
+			Reader: reader, Prompt: func([]byte) *intake.Parts { time.Sleep(3 * time.Second); return nil },
+		}}})
+		status, _, _, _ := m.submit(t, `{"prompt":"12345678"}`)
+		assert.Equal(t, 200, status)
+		r := c.seen(1)[0]
+		assert.Equal(t, []time.Duration{0, 3 * time.Second, 0}, []time.Duration{r.Queued, r.Attempts[0].Start, r.Attempts[0].FirstByte})
+	})
+}
+
 // If no upstream is eligible, the submitter of a job that may have started gets no Retry-After.
 func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		threshold, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
-		require.NoError(t, err)
-		dies := m.upstream(t, "up:1", func(p *peer) { p.request() })
-		c := startSidecar(t, setup{network: m, detector: threshold, upstreams: []string{dies, "up:2"}})
+		dies := m.upstream(t, "up:1", func(p *peer.Peer) { p.Request() })
+		c := startSidecar(t, setup{network: m, overload: "threshold", upstreams: []string{dies, "up:2"}})
 		c.reports("up:2", 1000)
 		status, _, h, _ := m.submit(t, "{}")
-		assert.Equal(t, []any{502, "no-answer", ""}, []any{status, h.Get("Pilotfish-Reason"), h.Get("Retry-After")})
+		assert.Equal(t, []any{502, "no-response", ""}, []any{status, h.Get("Pilotfish-Reason"), h.Get("Retry-After")})
 		assert.Equal(t, 10*time.Second, c.seen(1)[0].Total)
 	})
 }
@@ -218,7 +245,7 @@ func TestSlowBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {
-				c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })}})
+				c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })}})
 				res, err := m.client(t).Post("http://127.0.0.1:8080/", "application/json", tc.body)
 				require.NoError(t, err)
 				defer res.Body.Close()
@@ -246,15 +273,12 @@ func TestSlowSubmitters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {
-				up := m.upstream(t, "up:1", func(p *peer) {
-					p.request()
-					p.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1000000))
+				up := m.upstream(t, "up:1", func(p *peer.Peer) {
+					p.Request()
+					p.Say("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1000000))
 				})
 				c := startSidecar(t, setup{network: m, upstreams: []string{up}})
-				conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
-				require.NoError(t, err)
-				defer conn.Close()
-				_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				conn := m.connect(t, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				n := 0
 				for buffer := make([]byte, 128<<10); n < 1000000; time.Sleep(tc.pause) {
 					m, err := io.ReadFull(conn, buffer)
@@ -262,33 +286,23 @@ func TestSlowSubmitters(t *testing.T) {
 						break
 					}
 				}
-				if !tc.whole {
-					assert.Less(t, n, 1000000)
-					assert.Equal(t, intake.Gone, c.seen(1)[0].Outcome)
-					return
-				}
-				assert.GreaterOrEqual(t, n, 1000000)
-				assert.Equal(t, intake.Answered, c.seen(1)[0].Outcome)
+				assert.Equal(t, tc.whole, n >= 1000000)
+				assert.Equal(t, map[bool]intake.Outcome{true: intake.Answered, false: intake.Gone}[tc.whole], c.seen(1)[0].Outcome)
 			})
 		})
 	}
 }
 
 // A submitter that does not read 1xx responses does not extend its job's deadline.
-func TestInterimAnswersThatNobodyReads(t *testing.T) {
+func TestInterimResponsesThatNobodyReads(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		up := m.upstream(t, "up:1", func(p *peer) {
-			p.request()
-			p.say("HTTP/1.1 103 Early Hints\r\n\r\n")
-			p.gone()
+		up := m.upstream(t, "up:1", func(p *peer.Peer) {
+			p.Request()
+			p.Say("HTTP/1.1 103 Early Hints\r\n\r\n")
+			p.Gone()
 		})
 		c := startSidecar(t, setup{network: m, upstreams: []string{up}})
-		s, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
-		require.NoError(t, err)
-		defer s.Close()
-		const job = `{"timeouts":{"evaluate_seconds":2}}`
-		_, err = fmt.Fprintf(s, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(job), job)
-		require.NoError(t, err)
+		m.connect(t, "").job(`{"timeouts":{"evaluate_seconds":2}}`)
 		time.Sleep(time.Minute)
 		assert.Equal(t, 2*time.Second, c.seen(1)[0].Total)
 	})
@@ -314,16 +328,16 @@ func TestTheFirstByteIsDueAfterTheRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {
-				up := m.upstream(t, "up:1", func(p *peer) {
-					_, _ = p.head()
+				up := m.upstream(t, "up:1", func(p *peer.Peer) {
+					_, _ = p.Head()
 					for range 32 {
 						time.Sleep(tc.taking)
-						if _, err := io.CopyN(io.Discard, p.in, size/32); err != nil {
+						if _, err := io.CopyN(io.Discard, p.In, size/32); err != nil {
 							return
 						}
 					}
 					time.Sleep(tc.wait)
-					p.say(ok)
+					p.Say(ok)
 				})
 				c := startSidecar(t, setup{network: m, upstreams: []string{up}, budget: tc.budget, failures: 1})
 				conn, err := m.Dial(t.Context(), "tcp", c.address)

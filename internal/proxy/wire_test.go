@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/test/peer"
 	"example.org/pilotfish/test/wirecases"
 )
 
@@ -75,7 +76,7 @@ func settle(t *testing.T, file string, cases []wirecases.Case, made func(wirecas
 
 // listener is an upstream that describes the requests that it receives.
 type listener struct {
-	*upstream
+	address  string
 	mu       sync.Mutex
 	got      []string
 	messages []string // the same without headers
@@ -83,13 +84,13 @@ type listener struct {
 
 func newListener(t testing.TB) *listener {
 	l := &listener{}
-	l.upstream = scripted(t, func(p *peer) {
-		for r := p.request(); r != nil; r = p.request() {
+	l.address = peer.Listen(t, func(p *peer.Peer) {
+		for r := p.Request(); r != nil; r = p.Request() {
 			l.mu.Lock()
-			l.messages = append(l.messages, fmt.Sprintf("%s %s %q", r.Method, r.RequestURI, r.body))
-			l.got = append(l.got, fmt.Sprintf("%s %s%s %q", r.Method, r.RequestURI, fields(r.Header), r.body)+trailers(r.Trailer))
+			l.messages = append(l.messages, fmt.Sprintf("%s %s %q", r.Method, r.RequestURI, r.Text))
+			l.got = append(l.got, fmt.Sprintf("%s %s%s %q", r.Method, r.RequestURI, fields(r.Header), r.Text)+trailers(r.Trailer))
 			l.mu.Unlock()
-			p.say(ok)
+			p.Say(ok)
 		}
 	})
 	return l
@@ -148,14 +149,14 @@ func trailers(h http.Header) (text string) {
 func answeringOnce(t testing.TB) (address string, answer func(string)) {
 	var mu sync.Mutex
 	var text string
-	u := scripted(t, func(p *peer) {
-		if p.request() != nil {
+	u := peer.Listen(t, func(p *peer.Peer) {
+		if p.Request() != nil {
 			mu.Lock()
 			defer mu.Unlock()
-			p.say("%s", text)
+			p.Say("%s", text)
 		}
 	})
-	return u.address, func(next string) {
+	return u, func(next string) {
 		mu.Lock()
 		defer mu.Unlock()
 		text = next

@@ -9,13 +9,16 @@ import (
 )
 
 const (
-	// costPeriod is the time after which a period of costs ends. The present and the previous period count.
+	// costPeriod is the length of a period for which costs are added up. The current and the previous period are
+	// reported.
 	costPeriod = 30 * time.Minute
-	// keptCosts is the number of projects whose costs are kept in a period; listedCosts bounds the list.
-	keptCosts, listedCosts = 1000, 20
+	// If a period has more than mostCosts projects, only the keptCosts with the largest costs are kept. Finding them
+	// sorts all projects; keptCosts is far below mostCosts, so that this happens rarely. listedCosts is the maximum
+	// number of projects that are reported.
+	mostCosts, keptCosts, listedCosts = 8000, 1000, 20
 )
 
-// ProjectCost is what the jobs of one project of this sidecar cost in the last 30 to 60 minutes.
+// ProjectCost is the cost of one project's jobs of this sidecar in the last 30 to 60 minutes.
 type ProjectCost struct {
 	// Project is the project; "" is the jobs without one. Rest is set for the sum of all projects that are not listed.
 	Project string `json:"project"`
@@ -23,7 +26,7 @@ type ProjectCost struct {
 	// Jobs is the number of jobs that ended, UpstreamSeconds the time that they took at upstreams without waiting, as far as is known.
 	Jobs            uint64  `json:"jobs"`
 	UpstreamSeconds float64 `json:"upstream_seconds"`
-	// Cost is their share of the upstreams' cost, in proportion to that time.
+	// Cost is the share of the upstreams' cost that is proportional to UpstreamSeconds.
 	Cost float64 `json:"cost"`
 }
 
@@ -38,13 +41,12 @@ type costs struct {
 	now, old spent
 }
 
-// spent is the sums of one period. Of many projects, those with the least are summed up in rest.
+// spent holds the sums of one period. If there are many projects, those with the least time are summed up in rest.
 type spent struct {
 	projects map[string]ProjectCost
 	rest     ProjectCost
 }
 
-// add adds a job that ended.
 func (c *costs) add(now time.Duration, j *record.Job) {
 	if ended := now - c.start; c.now.projects == nil || ended >= costPeriod {
 		if c.old = c.now; ended >= 2*costPeriod {
@@ -55,7 +57,7 @@ func (c *costs) add(now time.Duration, j *record.Job) {
 	name := j.Facts.Project
 	one := c.now.projects[name]
 	one.merge(ProjectCost{Jobs: 1, UpstreamSeconds: atUpstream(j).Seconds()})
-	if c.now.projects[name] = one; len(c.now.projects) > 2*keptCosts {
+	if c.now.projects[name] = one; len(c.now.projects) > mostCosts {
 		kept, rest := busiest(c.now.projects, keptCosts)
 		c.now.rest.merge(rest)
 		clear(c.now.projects)

@@ -16,7 +16,7 @@ const (
 // spans are the windows, in steps: 1, 5 and 60 minutes.
 var spans = [...]int64{6, 30, steps}
 
-// Window is the key figures of the jobs that ended in some time until now.
+// Window has the key figures of the jobs that ended in a window of time up to now.
 type Window struct {
 	// Seconds is how long the window is.
 	Seconds float64 `json:"seconds"`
@@ -31,28 +31,29 @@ type Window struct {
 
 // Figures are the key figures of the jobs of one window and one priority.
 type Figures struct {
-	// Jobs is how many ended: Complete with a whole response, Failed with a whole response of
-	// status 500 or more, Partial with one that was cut short, Absent with none. Those refused
-	// as invalid or whose submitter left are left out, and so are the Limited, which were
-	// refused because their project was at its limit.
+	// Jobs is how many ended: Complete with a complete response, Failed with a complete response of status 500 or more,
+	// Partial with a truncated response, Absent without a response. Jobs that were refused as invalid, or whose
+	// submitter disconnected, do not count. Neither do Limited jobs, which were refused because their project was at
+	// its limit.
 	Jobs     uint64 `json:"jobs"`
 	Complete uint64 `json:"complete"`
 	Failed   uint64 `json:"failed"`
 	Partial  uint64 `json:"partial"`
 	Absent   uint64 `json:"absent"`
 	Limited  uint64 `json:"limited"`
-	// FirstByte is of all jobs with a response, LastByte of the whole responses, in seconds.
+	// FirstByte is the time to first byte of all jobs with a response, LastByte the time to last byte of complete
+	// responses, in seconds.
 	FirstByte Quantiles `json:"first_byte_seconds"`
 	LastByte  Quantiles `json:"last_byte_seconds"`
-	// Data is how many of them found their data.
-	Data Finds `json:"data"`
+	// Data counts the cache hits of the jobs.
+	Data CacheHits `json:"data"`
 }
 
-// ended is what ended in a step with one priority.
+// ended counts the jobs of one priority that ended in a step.
 type ended struct {
 	tally
 	firstByte, lastByte histogram
-	data                Finds
+	data                CacheHits
 }
 
 func (e *ended) add(j *record.Job, r result) {

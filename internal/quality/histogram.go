@@ -2,10 +2,9 @@ package quality
 
 import "math"
 
-// Quantiles says how values are spread.
+// Quantiles describes the distribution of values.
 type Quantiles struct {
-	// P50, P90 and P99 are the values that 50, 90 and 99 % of all do not exceed, within 5 %;
-	// 0 without values.
+	// P50, P90 and P99 are the 50th, 90th and 99th percentiles, with an error of at most 5 %; 0 without values.
 	P50 float64 `json:"p50"`
 	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`

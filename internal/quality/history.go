@@ -15,7 +15,7 @@ type slot[T any] struct {
 	of     T
 }
 
-// at returns the value of the step of an instant since the start, or of the latest step if that is later.
+// at returns the value of the step that contains an instant, or the value of the latest step if that is later.
 func (r ring[T]) at(now time.Duration) *T {
 	number := max(0, int64(now/step))
 	s := &r[number%int64(len(r))]
@@ -48,13 +48,12 @@ type Moment struct {
 	InFlight, Waiting int
 }
 
-// load is the number of cores that jobs need now, and of the existing cores; 0 is unknown.
+// load is the number of cores that jobs need now, and the number of cores; 0 is unknown.
 type load struct{ needed, cores float64 }
 
 // idle reports whether enough cores are free that no queue can grow.
 func (l load) idle() bool { return l.cores > 0 && l.needed < saturated*l.cores }
 
-// loadOf returns the load of one upstream.
 func loadOf(s *pool.State) load {
 	needed := s.CoresBusy
 	if needed < 0 || s.Wait != 0 {
@@ -99,17 +98,17 @@ type Point struct {
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`
 
-	// The number of calls of look, and the sums of needed cores and jobs per second.
-	looks, cores, rate float64
+	// The number of calls of observe, and the sums of needed cores and jobs per second.
+	moments, cores, rate float64
 	// The sums of this sidecar's jobs at upstreams and of its completed jobs per second, and the number of calls during
 	// which the queue grew.
 	own, done, grew float64
 }
 
-// look records a moment. The first call in a step completes the step before.
-func (m *Machine) look(now time.Duration, o *Moment) {
+// observe records a moment. The first call in a step completes the step before.
+func (m *Machine) observe(now time.Duration, o *Moment) {
 	p := &m.hour.at(now).point
-	if p.looks == 0 && now >= step {
+	if p.moments == 0 && now >= step {
 		end := now / step * step
 		minute := m.window(end-1, spans[0])
 		f, covered := &minute.All, max(minute.Covered, 1)
@@ -117,10 +116,10 @@ func (m *Machine) look(now time.Duration, o *Moment) {
 		before.At = m.start.Add(end).Unix()
 		before.Jobs, before.Failed, before.Lost = float64(f.Jobs)/covered, float64(f.Failed)/covered, float64(f.Partial+f.Absent)/covered
 		before.FirstByteP50, before.FirstByteP99 = f.FirstByte.P50, f.FirstByte.P99
-		before.Found, before.ShadowFound = f.Data.shares()
+		before.Found, before.ShadowFound = share(f.Data.Found, f.Data.Jobs), share(f.Data.ShadowFound, f.Data.Shadowed)
 	}
 	cores, rate := m.demand(now, o.Upstreams)
-	p.looks, p.cores, p.rate = p.looks+1, p.cores+cores, p.rate+rate
+	p.moments, p.cores, p.rate = p.moments+1, p.cores+cores, p.rate+rate
 	p.own, p.done = p.own+float64(o.InFlight), p.done+m.completions(now)
 	if m.fleet.Mode == QueueGrows {
 		p.grew++
@@ -132,7 +131,7 @@ func (m *Machine) look(now time.Duration, o *Moment) {
 func (m *Machine) Points(now time.Time) []Point {
 	points := make([]Point, 0, steps)
 	m.hour.last(now.Sub(m.start), steps, func(s *period) {
-		if s.point.At != 0 && s.point.looks > 0 {
+		if s.point.At != 0 && s.point.moments > 0 {
 			points = append(points, s.point)
 		}
 	})

@@ -17,12 +17,12 @@ type Mode string
 const (
 	// Unknown: too few jobs ended.
 	Unknown Mode = "unknown"
-	// Steady: no job waits longer than the one before.
+	// Steady: waits do not grow from job to job.
 	Steady Mode = "steady"
 	// QueueGrows: jobs are complete, but each waits longer for its first byte than the
 	// one before, because more work arrives than is completed.
 	QueueGrows Mode = "queue grows"
-	// JobsFail: submitters get errors, or incomplete results or none. Only the fleet has this mode.
+	// JobsFail: submitters get errors, truncated responses or no response. Only the fleet has this mode.
 	JobsFail Mode = "jobs fail"
 	// AttemptsFail replaces JobsFail for an upstream: retries can hide it from submitters.
 	AttemptsFail Mode = "attempts fail"
@@ -57,10 +57,11 @@ func (m Mode) Number() int {
 // Thresholds of the modes. Entering a mode needs more than staying in it (hysteresis), so that
 // modes do not flap.
 const (
-	// A rise starts at a certainty of certain standard deviations, and ends below doubtful.
+	// The times to first byte count as rising once the trend test's statistic is certain standard deviations, until it
+	// falls below doubtful.
 	certain, doubtful = 4.0, 1.0
-	// A rise starts if it exceeds the share muchRise of the level reached, or steep seconds per second
-	// (3 % more work arrives than is completed), and at least leastRise seconds.
+	// The rise must also be large: more than the share muchRise of the level reached, or more than steep seconds in
+	// each second, which means that 3 % more work arrives than is completed. It must be at least leastRise seconds.
 	muchRise  = 0.5
 	steep     = 0.03
 	leastRise = 0.05
@@ -75,24 +76,24 @@ const (
 	// minute that are at least the share lostShare of its jobs.
 	manyLost  = 3
 	lostShare = 0.01
-	// The mode ends after manyWhole complete jobs in a row and the time whole without a loss; if few jobs
-	// arrive, after one complete job and a minute without a loss.
+	// The mode ends after manyWhole complete jobs in a row, once the time whole has passed since the last lost job. If
+	// few jobs arrive, it ends after one complete job and a minute without a lost job.
 	manyWhole = 8
 	whole     = 10 * time.Second
 )
 
 // scope is the state of the fleet or of one upstream: its mode, and the observations behind it.
 type scope struct {
-	Status      // without windows
+	Status      // its Windows are not set
 	fail   Mode // the worst mode: JobsFail or AttemptsFail
 	follow trend
-	minute ring[tally] // outcomes of the last minute, by second
-	data   ring[Finds] // cache hits of the last minute
+	minute ring[tally]     // outcomes of the last minute, by second
+	data   ring[CacheHits] // cache hits of the last minute
 
 	ended    time.Duration // when a job last ended
-	lost     time.Duration // when one was last lost
-	inRow    int           // jobs lost one after another
-	wholeRow int           // jobs complete one after another
+	lost     time.Duration // when a job was last lost
+	inRow    int           // lost jobs in a row
+	wholeRow int           // complete jobs in a row
 
 	rising     time.Duration // when a rise was last observed
 	grew       bool          // the queue grew when jobs started to fail
@@ -100,10 +101,9 @@ type scope struct {
 }
 
 func newScope(now time.Time, fail Mode) *scope {
-	return &scope{minute: make(ring[tally], spans[0]), data: make(ring[Finds], spans[0]), Status: Status{Mode: Unknown, Since: now}, fail: fail}
+	return &scope{minute: make(ring[tally], spans[0]), data: make(ring[CacheHits], spans[0]), Status: Status{Mode: Unknown, Since: now}, fail: fail}
 }
 
-// observe counts an ended job or attempt.
 func (s *scope) observe(now time.Duration, r result, outcome uint8) {
 	s.minute.at(now).add(r, outcome)
 	switch r {
@@ -139,7 +139,7 @@ func (s *scope) next(now time.Duration, l load) (Mode, string) {
 	case s.Mode == s.fail && (lately || s.wholeRow < manyWhole && (s.wholeRow == 0 || now-s.lost < time.Minute)):
 		return s.fail, ""
 	case s.Mode == s.fail:
-		s.follow.restart(s.lost) // earlier jobs do not belong to the new trend
+		s.follow.restart(s.lost) // the trend starts again without the jobs before the loss
 	case many && lately:
 		s.grew = s.Mode == QueueGrows
 		return s.fail, s.cause(&minute)
@@ -147,8 +147,8 @@ func (s *scope) next(now time.Duration, l load) (Mode, string) {
 	return s.judge(now, l.idle())
 }
 
-// judge returns the mode by the trend, if there is one. While cores are idle, no queue grows: rising times then mean
-// that the jobs themselves take longer.
+// judge returns the mode that follows from the trend, if there is one. If cores are idle, the mode is not QueueGrows:
+// rising times then mean that the jobs themselves take longer.
 func (s *scope) judge(now time.Duration, idle bool) (Mode, string) {
 	var known bool
 	s.Trend, known = s.follow.at(now)

@@ -41,7 +41,7 @@ func (x timed) job() record.Job {
 	return j
 }
 
-// play passes jobs to a machine, evaluates it every second, and returns the modes that the
+// play passes jobs, in the order of their arrival, to a machine, evaluates it every second, and returns the modes that the
 // fleet entered.
 func play(m *Machine, jobs []record.Job) []Change {
 	changes, _ := playAt(m, jobs)
@@ -64,6 +64,7 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 		}
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	arrived, inFlight := 0, 0
 	for now := start; len(events) > 0; {
 		now = now.Add(time.Second)
 		for ; len(events) > 0 && !events[0].at.After(now); events = events[1:] {
@@ -71,13 +72,11 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 				m.Began(e.at, arrivedAt(e.job.Arrived, 80*time.Second), pool.Choice{}, nil)
 			} else {
 				m.Ended(e.at, Default(), e.job)
+				inFlight--
 			}
 		}
-		inFlight := 0
-		for i := range jobs {
-			if !jobs[i].Arrived.After(now) && jobs[i].Ended().After(now) {
-				inFlight++
-			}
+		for ; arrived < len(jobs) && !jobs[arrived].Arrived.After(now); arrived++ {
+			inFlight++
 		}
 		changes = append(changes, m.Advance(now, Moment{InFlight: inFlight})...)
 		for len(at) < len(changes) {
@@ -395,7 +394,7 @@ func TestJobsThatAreLost(t *testing.T) {
 	assert.Empty(t, end(50, 0.1, intake.Rejected, intake.Absent), "nor is a job that is none")
 	changes := end(1, 0.1, intake.Truncated, intake.Partial)
 	require.Equal(t, []Mode{JobsFail}, modes(changes))
-	assert.Regexp(t, `^3 of the \d+ jobs of the last minute failed; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
+	assert.Regexp(t, `^3 of the \d+ jobs of the last minute failed; by outcome: truncated 1, no_response 2$`, changes[0].Cause)
 	assert.Empty(t, end(90, 0.1, intake.Answered, intake.Complete), "nine seconds are not ten")
 	assert.Empty(t, end(1, 0.1, intake.Truncated, intake.Partial))
 	assert.Empty(t, end(7, 2, intake.Answered, intake.Complete), "seven jobs are few")

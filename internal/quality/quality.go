@@ -46,8 +46,13 @@ func (s Settings) Check(f *settings.Faults) {
 // Default returns the settings of an empty file.
 func Default() Settings { return Settings{Count500: true} }
 
-// Machine follows the jobs of one sidecar. It is not safe for concurrent use.
+// Machine measures the jobs of one sidecar. The caller must hold a lock around all methods.
 type Machine struct {
+	// Pause is called between the parts of the work of Advance and View. It must call do, as the default does, and can release the
+	// caller's lock while do runs, because do does not use the machine. Other methods can be called then, but during an
+	// Advance no second one.
+	Pause func(do func())
+
 	start     time.Time
 	hour      ring[period]
 	fleet     *scope
@@ -55,19 +60,22 @@ type Machine struct {
 	costs     costs
 }
 
-// Each second, the mode of a part of the upstreams is updated: a turns-th of them, but at most mostJudged. Ending jobs
-// wait for the lock during the update, which takes about 15 ms for 300 upstreams.
+// viewedAtOnce is the number of upstreams that View adds between two pauses.
+const viewedAtOnce = 500
+
+// Each second, the modes of 1/turns of the upstreams are updated, but of at most mostJudged. Each update takes up to
+// 0.3 ms.
 const turns, mostJudged = 5, 100
 
-// New returns a machine that has seen no job.
+// New returns a machine without jobs.
 func New(now time.Time) *Machine {
-	return &Machine{start: now, hour: make(ring[period], steps), fleet: newScope(now, JobsFail)}
+	return &Machine{Pause: func(do func()) { do() }, start: now, hour: make(ring[period], steps), fleet: newScope(now, JobsFail)}
 }
 
 // Began counts a response that has started, with its load hint if it has one. The modes cannot wait for the end of
 // the response, which can be hours later.
 func (m *Machine) Began(now time.Time, j *dispatch.Job, c pool.Choice, hint *pool.Hint) {
-	x := sample{bound: j.FirstByte, patience: j.Patience}
+	x := sample{bound: j.FirstByte, patience: j.QueueTimeout}
 	if !j.Deadline.IsZero() {
 		x.bound = min(x.bound, j.Deadline.Sub(j.Arrived))
 	}
@@ -122,7 +130,7 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 	}
 	m.upstreams = there
 	at := now.Sub(m.start)
-	m.look(at, &o)
+	m.observe(at, &o)
 	judge := func(address string, s *scope, l load) {
 		from := s.Mode
 		if to, cause := s.next(at, l); to != from {
@@ -133,6 +141,7 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 	judge("", m.fleet, o.load())
 	parts := max(turns, (len(o.Upstreams)+mostJudged-1)/mostJudged)
 	for i := int(max(0, at)/time.Second) % parts; i < len(o.Upstreams); i += parts {
+		m.Pause(func() {})
 		address := o.Upstreams[i].Address
 		judge(address, there[address], loadOf(&o.Upstreams[i]))
 	}
@@ -141,12 +150,13 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 
 // View is the state of the fleet and its quality of service at one moment.
 type View struct {
-	// Panic is set while breakers are ignored because all of them are open.
+	// Panic is set in panic mode: all breakers are open, of all upstreams or of all that take jobs that are not heavy,
+	// so breakers are ignored.
 	Panic bool `json:"panic,omitempty"`
 	// Fleet is the quality of service of all jobs, Upstreams the state of each upstream.
 	Fleet     Status     `json:"fleet"`
 	Upstreams []Upstream `json:"upstreams"`
-	// Capacity is what the fleet can do and needs; absent while unknown.
+	// Capacity is the fleet's capacity, and the number of upstreams that it needs; absent while unknown.
 	Capacity *Advice `json:"capacity,omitempty"`
 }
 
@@ -163,7 +173,7 @@ func (v *View) Eligible() (n int) {
 // View returns the quality of service, given the states of the upstreams.
 func (m *Machine) View(now time.Time, states []pool.State) View {
 	at := now.Sub(m.start)
-	v := View{Panic: pool.Panic(states), Fleet: m.fleet.Status, Upstreams: make([]Upstream, len(states)), Capacity: m.advice(now, states)}
+	v := View{Panic: pool.InPanic(states), Fleet: m.fleet.Status, Capacity: m.advice(now, states)}
 	if jobs, after, ok := v.Fleet.Trend.deadline(); ok && v.Fleet.Mode == QueueGrows {
 		v.Fleet.DeadlineJobs, v.Fleet.DeadlineSeconds = &jobs, &after
 	}
@@ -173,7 +183,11 @@ func (m *Machine) View(now time.Time, states []pool.State) View {
 	for _, n := range spans {
 		v.Fleet.Windows = append(v.Fleet.Windows, m.window(at, n))
 	}
+	m.Pause(func() { v.Upstreams = make([]Upstream, len(states)) }) // can wait for the garbage collector
 	for i := range states {
+		if i%viewedAtOnce == viewedAtOnce-1 {
+			m.Pause(func() {})
+		}
 		row := &v.Upstreams[i]
 		row.State, row.Mode = states[i], Unknown
 		if s := m.upstreams[row.Address]; s != nil {
@@ -215,5 +229,5 @@ type Upstream struct {
 	MinuteAttempts uint64 `json:"minute_attempts"`
 	MinuteFailed   uint64 `json:"minute_failed_attempts"`
 	// MinuteData counts the cache hits of the last minute.
-	MinuteData Finds `json:"minute_data"`
+	MinuteData CacheHits `json:"minute_data"`
 }

@@ -2,6 +2,7 @@ package quality
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -196,30 +197,6 @@ func TestErrorsAreLosses(t *testing.T) {
 	}
 }
 
-// A job refused because of its project's limit is neither a lost job nor evidence that jobs are
-// not lost.
-func TestLimitedJobsAreNoLosses(t *testing.T) {
-	m := New(start)
-	now := start
-	second := func(limited int, o intake.Outcome, c intake.Completeness) {
-		m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{}, nil)
-		m.Ended(now, Default(), &record.Job{Outcome: o, Completeness: c})
-		for range limited {
-			m.Ended(now, Default(), &record.Job{Outcome: intake.Shed, Shedding: intake.ProjectLimit})
-		}
-		m.Advance(now, Moment{})
-		now = now.Add(time.Second)
-	}
-	for range 120 {
-		second(9, intake.Answered, intake.Complete)
-	}
-	assert.Equal(t, Steady, m.View(now, nil).Fleet.Mode)
-	for range 3 {
-		second(9, intake.NoAnswer, intake.Absent)
-	}
-	assert.Equal(t, JobsFail, m.View(now, nil).Fleet.Mode)
-}
-
 // Extreme values have no effect: changed clocks, or times beyond all bounds.
 func TestExtremeTimes(t *testing.T) {
 	m := New(start)
@@ -275,7 +252,7 @@ func TestFinds(t *testing.T) {
 	states := []pool.State{state("a:1"), state("b:1")}
 	m.Advance(start, Moment{Upstreams: states})
 	at := func(address string, c selection.Cache, hint *pool.Hint, shadow string, there selection.Cache) record.Attempt {
-		return record.Attempt{Upstream: address, Outcome: pool.Answered, Cache: c, Hint: hint, Why: pool.Why{Shadow: shadow, ShadowCache: there}}
+		return record.Attempt{Upstream: address, Outcome: pool.Answered, Cache: c, Hint: hint, Explanation: pool.Explanation{Shadow: shadow, ShadowCache: there}}
 	}
 	miss, silent := &pool.Hint{Known: true}, &pool.Hint{}
 	for _, j := range []struct {
@@ -294,9 +271,9 @@ func TestFinds(t *testing.T) {
 		m.Ended(start, Default(), &record.Job{Facts: intake.Facts{Key: j.key}, Completeness: j.c, Attempts: j.attempts})
 	}
 	v := m.View(start.Add(time.Second), states)
-	assert.Equal(t, Finds{Jobs: 4, Found: 2, Shadowed: 3, ShadowFound: 2}, v.Fleet.Windows[0].All.Data)
-	assert.Equal(t, Finds{Jobs: 3, Found: 1, Shadowed: 2, ShadowFound: 1}, v.Upstreams[0].MinuteData)
-	assert.Equal(t, Finds{Jobs: 1, Found: 1, Shadowed: 1, ShadowFound: 1}, v.Upstreams[1].MinuteData)
+	assert.Equal(t, CacheHits{Jobs: 4, Found: 2, Shadowed: 3, ShadowFound: 2}, v.Fleet.Windows[0].All.Data)
+	assert.Equal(t, CacheHits{Jobs: 3, Found: 1, Shadowed: 2, ShadowFound: 1}, v.Upstreams[0].MinuteData)
+	assert.Equal(t, CacheHits{Jobs: 1, Found: 1, Shadowed: 1, ShadowFound: 1}, v.Upstreams[1].MinuteData)
 	for i := range 3 * time.Minute / time.Second {
 		m.Advance(start.Add(i*time.Second), Moment{Upstreams: states})
 	}
@@ -304,4 +281,28 @@ func TestFinds(t *testing.T) {
 	require.NotEmpty(t, points)
 	assert.Equal(t, []float64{0.5, 2. / 3}, []float64{points[0].Found, points[0].ShadowFound})
 	assert.Equal(t, []float64{-1, -1}, []float64{points[len(points)-1].Found, points[len(points)-1].ShadowFound}, "without jobs")
+}
+
+// A lock can be released before the mode of each upstream is updated, and between the parts of a view: jobs that end then count.
+func TestJobsEndBetweenTheUpdatesOfModes(t *testing.T) {
+	m, states, pauses := New(start), make([]pool.State, 10*mostJudged), 0
+	for i := range states {
+		states[i] = state(fmt.Sprintf("10.0.%d.%d:80", i/250, i%250))
+	}
+	m.Advance(start, Moment{Upstreams: states})
+	sick := states[len(states)-9].Address // the last of the second part
+	failed := &record.Job{Attempts: []record.Attempt{{Upstream: sick, Outcome: pool.NoAnswer}}}
+	m.Pause = func(do func()) {
+		pauses++
+		m.Ended(start.Add(time.Second), Default(), failed)
+		do()
+	}
+	changes := m.Advance(start.Add(time.Second), Moment{Upstreams: states})
+	assert.Equal(t, mostJudged, pauses)
+	require.NotEmpty(t, changes)
+	last := changes[len(changes)-1]
+	assert.Equal(t, []any{sick, AttemptsFail}, []any{last.Upstream, last.Mode})
+	v := m.View(start.Add(time.Second), states)
+	assert.Equal(t, mostJudged+1+len(states)/viewedAtOnce, pauses)
+	assert.Equal(t, uint64(pauses-1), v.Upstreams[len(states)-9].MinuteFailed, "the last ended after its upstream was viewed")
 }

@@ -6,22 +6,22 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// result is what a job counts as.
+// result is the class in which a job is counted.
 type result uint8
 
 const (
-	complete  result = iota // a whole response
-	failed                  // a whole response with a status of 500 or more
-	partial                 // a response that was cut short
-	absent                  // no response of an upstream
-	limited                 // refused because its project was at its limit: left out like uncounted
-	refused                 // of an attempt: no connection. That the upstream is down is shown by itself
-	uncounted               // it does not say how submitters are served
+	complete  result = iota // a complete response
+	failed                  // a complete response with a status of 500 or more
+	partial                 // a truncated response
+	absent                  // no upstream responded
+	limited                 // refused because its project was at its limit: neither success nor failure
+	refused                 // only for attempts: no connection was made; the upstream is shown as down instead
+	uncounted               // says nothing about the quality of service
 	results   = int(refused) + 1
 )
 
-// resultOf is what a job counts as: one that was refused as invalid is uncounted, and so is one whose
-// submitter left: nobody knows why. count500 says whether a status of 500 or more is a failure.
+// resultOf returns the class in which a job is counted. Jobs that were refused as invalid are uncounted, and so are jobs whose submitter
+// disconnected, because the reason is unknown. With count500, a status of 500 or more is a failure.
 func resultOf(j *record.Job, count500 bool) result {
 	switch {
 	case j.Outcome == intake.Shed && j.Shedding.Limits():
@@ -38,11 +38,11 @@ func resultOf(j *record.Job, count500 bool) result {
 	return complete
 }
 
-// resultAt is the result of a job at one upstream: the job's own for the upstream that answered,
-// and absent for those that did not. What happened before says nothing of an upstream.
+// resultAt is the result of a job at one upstream: the job's own for the upstream that responded, and absent for those
+// that did not. Failures before an attempt are not held against its upstream.
 func resultAt(j *record.Job, i int, count500 bool) result {
 	switch j.Attempts[i].Outcome {
-	case pool.Gone, pool.Moved: // the submitter left; the sidecar took the job away
+	case pool.Gone, pool.Moved: // the submitter disconnected; the sidecar moved the job
 		return uncounted
 	case pool.Refused:
 		return refused
@@ -56,7 +56,7 @@ func resultAt(j *record.Job, i int, count500 bool) result {
 	return absent
 }
 
-// tally is how jobs ended.
+// tally counts jobs by how they ended.
 type tally struct {
 	results [results]uint64
 	lost    [max(intake.Outcomes, pool.Outcomes)]uint64 // by outcome: of a job for the fleet, of an attempt at an upstream
@@ -78,7 +78,7 @@ func (t *tally) merge(other *tally) {
 	}
 }
 
-// bad is how many of all jobs failed or did not come whole.
+// bad returns how many jobs failed or had no complete response, and the number of all jobs.
 func (t *tally) bad() (bad, all uint64) {
 	bad = t.results[failed] + t.results[partial] + t.results[absent]
 	return bad, bad + t.results[complete]

@@ -21,7 +21,7 @@ type sample struct {
 	arrived   time.Duration
 	firstByte time.Duration // time from there to the first byte
 	bound     time.Duration // timeout of firstByte; 0 is unknown
-	wait      time.Duration // time in queues, which abort the job after patience
+	wait      time.Duration // time in queues, which abort the job when it reaches patience
 	patience  time.Duration
 	jobs      float64 // number of jobs that the sample represents
 }
@@ -82,14 +82,14 @@ type Trend struct {
 // last quarter if that is steeper, because the earlier samples can be older than the rise.
 type rise struct{ bound, level, slope float64 }
 
-// Rise returns the rise of the time to first byte over all jobs of the trend, in seconds.
+// Rise returns by how many seconds the time to first byte rises from the first to the last job of the trend.
 func (t Trend) Rise() float64 { return t.Slope * t.Jobs }
 
 const (
 	// farthest is the horizon of the forecast, in seconds.
 	farthest = 3600
-	// straight is the largest ratio of the later half's slope to that of all samples: a larger one means that the rise
-	// is still accelerating, so that a linear forecast would be wrong.
+	// straight is the maximum ratio of the slope of the later half of the samples to the slope of all samples. If it is
+	// larger, the rise is still accelerating, and a linear forecast would be wrong.
 	straight = 1.1
 )
 
@@ -149,12 +149,11 @@ func lower(bound *float64, other time.Duration) {
 	}
 }
 
-// spot is a point of the trend: job is the number of the middle job of those that a sample represents.
+// spot is a point of the trend. A sample represents several jobs; job is the number of the one in the middle.
 type spot struct{ job, seconds float64 }
 
-// mannKendall returns the certainty of a rise, in standard deviations of the test's statistic
-// without a trend. It uses only the order of the values, so that a long job has no larger
-// influence.
+// mannKendall returns the certainty of a rise, in standard deviations of the test's statistic without a trend. It uses
+// only the order of the values, so a single long job has no larger influence than others.
 func mannKendall(points []spot) float64 {
 	s := 0
 	for i, p := range points {

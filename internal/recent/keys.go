@@ -13,17 +13,18 @@ type Keys struct {
 	keys []uint64 // by slot; 0 is a free slot
 	uses []uint32 // time of last use in milliseconds, modulo 2^32 (49 days): only differences are meaningful
 	n    int
+	base time.Time // when uses was 0: ages follow the monotonic clock, which does not step
 }
 
 const (
-	ways                 = 8
-	minPlaces, maxPlaces = 8 * ways, 1 << 17
+	ways               = 8
+	minSlots, maxSlots = 8 * ways, 1 << 17
 )
 
-func milliseconds(at time.Time) uint32 { return uint32(at.UnixMilli()) }
+func (k *Keys) milliseconds(at time.Time) uint32 { return uint32(at.Sub(k.base).Milliseconds()) }
 
-func age(now time.Time, use uint32) time.Duration {
-	return time.Duration(int32(milliseconds(now)-use)) * time.Millisecond
+func (k *Keys) age(now time.Time, use uint32) time.Duration {
+	return time.Duration(int32(k.milliseconds(now)-use)) * time.Millisecond
 }
 
 // Len returns the number of keys.
@@ -58,15 +59,20 @@ func (k *Keys) Age(key uint64, now time.Time) (since time.Duration, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return age(now, k.uses[place]), true
+	return k.age(now, k.uses[place]), true
 }
 
 // Put adds a key, or updates the time of its last use.
-func (k *Keys) Put(key uint64, at time.Time) { k.put(key, milliseconds(at)) }
+func (k *Keys) Put(key uint64, at time.Time) {
+	if k.base.IsZero() {
+		k.base = at.Add(-time.Duration(at.Nanosecond()) % time.Millisecond) // a whole millisecond, with the monotonic reading
+	}
+	k.put(key, k.milliseconds(at))
+}
 
 func (k *Keys) put(key uint64, use uint32) {
 	if len(k.keys) == 0 {
-		k.keys, k.uses = make([]uint64, minPlaces), make([]uint32, minPlaces)
+		k.keys, k.uses = make([]uint64, minSlots), make([]uint32, minSlots)
 	}
 	b := k.bucket(key)
 	free, first := -1, b
@@ -84,7 +90,7 @@ func (k *Keys) put(key uint64, use uint32) {
 	switch {
 	case free >= 0:
 		k.n++
-	case len(k.keys) < maxPlaces:
+	case len(k.keys) < maxSlots:
 		k.grow()
 		k.put(key, use)
 		return
@@ -96,7 +102,7 @@ func (k *Keys) put(key uint64, use uint32) {
 
 // grow doubles the number of slots.
 func (k *Keys) grow() {
-	bigger := Keys{keys: make([]uint64, 2*len(k.keys)), uses: make([]uint32, 2*len(k.keys))}
+	bigger := Keys{keys: make([]uint64, 2*len(k.keys)), uses: make([]uint32, 2*len(k.keys)), base: k.base}
 	for i, key := range k.keys {
 		if key != 0 {
 			bigger.put(key, k.uses[i])
@@ -116,7 +122,7 @@ func (k *Keys) Drop(key uint64) {
 // DropFunc removes the keys for which drop returns true, given the time since their last use.
 func (k *Keys) DropFunc(now time.Time, drop func(key uint64, since time.Duration) bool) {
 	for i, key := range k.keys {
-		if key != 0 && drop(key, age(now, k.uses[i])) {
+		if key != 0 && drop(key, k.age(now, k.uses[i])) {
 			k.keys[i] = 0
 			k.n--
 		}

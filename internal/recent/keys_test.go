@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func now(use uint32) time.Time { return time.UnixMilli(int64(use)) }
 // eight.
 func TestKeys(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	var x Keys
+	x := Keys{base: now(0)}
 	want := map[uint64]uint32{}
 	for step := range uint32(50_000) {
 		key := 1 + rng.Uint64N(3000)
@@ -49,6 +50,25 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A step of the wall clock changes no age. Otherwise keys used after a step backwards would look the oldest.
+func TestKeysAfterAStepOfTheWallClock(t *testing.T) {
+	var x Keys
+	before := time.Now()
+	x.Put(1, before)
+	for _, d := range []time.Duration{-time.Hour, time.Hour} {
+		since, ok := x.Age(1, stepped(before.Add(time.Second), d))
+		require.True(t, ok)
+		assert.Equal(t, time.Second, since, d)
+	}
+}
+
+// stepped is a reading of the clock after its wall time was changed by d: its monotonic time is that of t. The package time has
+// no function for it. The lower 30 bits of a Time's first word are nanoseconds, those above are seconds.
+func stepped(t time.Time, d time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += uint64(d/time.Second) << 30
+	return t
+}
+
 // At the maximum size nearly all of 100,000 keys remain, and memory is bounded.
 func TestKeysAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -68,9 +88,9 @@ func TestKeysAreBounded(t *testing.T) {
 	for i := range uint32(1_000_000) {
 		x.put(rng.Uint64(), 100_000+i)
 	}
-	assert.Len(t, x.keys, maxPlaces)
-	assert.Len(t, x.uses, maxPlaces)
-	assert.LessOrEqual(t, x.Len(), maxPlaces)
+	assert.Len(t, x.keys, maxSlots)
+	assert.Len(t, x.uses, maxSlots)
+	assert.LessOrEqual(t, x.Len(), maxSlots)
 	assert.False(t, slices.ContainsFunc(keys[:100], x.Has), "the earliest are forgotten")
 }
 

@@ -38,8 +38,8 @@ func (r *Job) Fields(e zapcore.ObjectEncoder) {
 	addSeconds(e, "first_byte_timeout_seconds", r.Facts.Evaluate)
 	addSeconds(e, "stream_timeout_seconds", r.Facts.Stream)
 	e.AddInt64("body_bytes", r.Body)
-	e.AddInt64("answer_bytes", r.Bytes)
-	e.AddString("answer", r.Completeness.String())
+	e.AddInt64("response_bytes", r.Bytes)
+	e.AddString("response", r.Completeness.String())
 	addFlag(e, "prefetch", r.Facts.Prefetch)
 	addText(e, "unread", r.Unread)
 	addText(e, "reason", r.Reason)
@@ -75,7 +75,6 @@ func (a *Attempt) MarshalLogObject(e zapcore.ObjectEncoder) error {
 // attemptsOf marshals the attempts of a job as an array.
 type attemptsOf Job
 
-// MarshalLogArray implements zapcore.ArrayMarshaler.
 func (r *attemptsOf) MarshalLogArray(e zapcore.ArrayEncoder) error {
 	for i := range r.Attempts {
 		if err := e.AppendObject(&r.Attempts[i]); err != nil {

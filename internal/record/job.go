@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/intake"
@@ -70,7 +71,7 @@ type Job struct {
 type Attempt struct {
 	Upstream string
 	Cache    selection.Cache
-	pool.Why
+	pool.Explanation
 	Outcome pool.Outcome
 	// Start and End are measured from the job's arrival.
 	Start, End time.Duration
@@ -78,7 +79,7 @@ type Attempt struct {
 	FirstByte time.Duration
 	// Hint is the load that the upstream reported with its response; nil if none.
 	Hint *pool.Hint
-	// Err is the reason of the failure; "" if the attempt did not fail.
+	// Err is the cause of the failure; "" if the attempt did not fail.
 	Err string
 
 	hint pool.Hint // storage for Hint
@@ -107,7 +108,7 @@ func (r *Job) Begin(now time.Time, c *pool.Choice) {
 		r.Attempts = slices.Concat(r.Attempts[:1], r.Attempts[2:]) // a copy, because Hint can point into an attempt
 	}
 	r.Attempts = append(r.Attempts, Attempt{
-		Upstream: c.Address, Cache: c.Cache, Why: c.Why,
+		Upstream: c.Address, Cache: c.Cache, Explanation: c.Explanation,
 		Start: now.Sub(r.Arrived), FirstByte: -1,
 	})
 }
@@ -121,7 +122,16 @@ func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 // EndAttempt records the end of the current attempt.
 func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a := r.Attempt()
-	a.Outcome, a.Err, a.End = o, textOf(err), now.Sub(r.Arrived)
+	a.Outcome, a.Err, a.End = o, a.cause(err), now.Sub(r.Arrived)
+}
+
+// cause returns the text of the attempt's error without what the other fields contain: that this upstream did not respond.
+func (a *Attempt) cause(err error) string {
+	text := textOf(err)
+	for _, known := range [...]string{ErrNoAnswer.Error(), a.Upstream, "dial tcp " + a.Upstream, "connect"} {
+		text = strings.TrimPrefix(text, known+": ")
+	}
+	return text
 }
 
 // Found reports whether the job's data was cached at the upstream that responded, according to the upstream's report or,
@@ -214,7 +224,7 @@ func appendCost(why []byte, name string, seconds float64) []byte {
 // NotStarted reports whether a response indicates that the upstream did not start the
 // job, so the job can be retried elsewhere.
 func NotStarted(status int, h http.Header) bool {
-	return status == http.StatusServiceUnavailable && undone(h)
+	return status == http.StatusServiceUnavailable && canBeSentAgain(h)
 }
 
 // Withdrawn reports whether a response indicates that the upstream withdrew the waiting job on request.
@@ -225,10 +235,10 @@ func Withdrawn(status int, h http.Header) bool {
 // Limited reports whether a response indicates that the upstream did not start the job
 // because of a rate limit, so an immediate retry elsewhere is useless.
 func Limited(status int, h http.Header) bool {
-	return status == http.StatusTooManyRequests && undone(h)
+	return status == http.StatusTooManyRequests && canBeSentAgain(h)
 }
 
-// undone reports whether the headers indicate that the job was not started and can be sent again.
-func undone(h http.Header) bool {
+// canBeSentAgain reports whether the headers indicate that the job was not started and can be sent again.
+func canBeSentAgain(h http.Header) bool {
 	return h.Get("Retry-After") != "" || h.Get("Job-Started") == "no"
 }

@@ -20,10 +20,14 @@ import (
 var (
 	// ErrShutdown: the job was aborted because pilotfish shuts down.
 	ErrShutdown = errors.New("pilotfish is shutting down")
+	// ErrAborted wraps ErrShutdown: an upstream may have started the job, so it could run twice if the submitter sends it again.
+	ErrAborted = fmt.Errorf("%w: the job was aborted before a response began, and an upstream may have started it", ErrShutdown)
 	// ErrGone: the submitter disconnected before the end of the response.
 	ErrGone = errors.New("the submitter disconnected")
 	// ErrNoAnswer: all attempts failed without a response.
 	ErrNoAnswer = errors.New("no upstream responded")
+	// ErrNotDialed: pilotfish could not dial. The cause is a shortage on its machine, or its resolver, and no upstream.
+	ErrNotDialed = errors.New("pilotfish could not open a connection")
 	// ErrFirstByte: the first-byte timeout of an attempt passed.
 	ErrFirstByte = errors.New("no response began in time")
 	// ErrDeadline: the job's own deadline passed.
@@ -73,6 +77,7 @@ func (k known) is(err error) bool {
 // problems lists the problems except those of a Refusal. docs/operate.md documents all of
 // them.
 var problems = []known{
+	{[]error{ErrAborted}, Problem{Reason: "shutting-down", Status: 502, Outcome: intake.NoAnswer, Title: "aborted when shutdown.grace was over; an upstream may have started the job"}},
 	{[]error{ErrShutdown}, Problem{Reason: "shutting-down", Status: 503, Outcome: intake.Shed, Shedding: intake.Stopping, Title: "pilotfish is shutting down"}},
 	{[]error{ErrGone, context.Canceled}, Problem{Reason: "submitter-gone", Status: StatusGone, Outcome: intake.Gone, Title: "the submitter disconnected"}},
 	{[]error{intake.ErrTooLarge}, Problem{Reason: "body-too-large", Status: 413, Outcome: intake.TooLarge, Title: "the body is larger than job.max_body"}},
@@ -83,7 +88,8 @@ var problems = []known{
 	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has reached its limit of jobs in flight"}},
 	{[]error{dispatch.ErrRate}, Problem{Reason: "project-rate", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectRate, Title: "the project exceeds its limit of jobs per minute"}},
 	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream was eligible within the job's queue timeout"}},
-	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream responded"}},
+	{[]error{ErrNotDialed}, Problem{Reason: "not-dialed", Status: 503, Outcome: intake.NoAnswer, Title: "pilotfish could not open a connection: file descriptors, ports or memory are used up, or names are not resolved"}},
+	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-response", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream responded"}},
 }
 
 // maxRetryAfter is the maximum Retry-After, in seconds.
@@ -93,14 +99,13 @@ const maxRetryAfter = 3600
 // error wraps several known errors, a Refusal wins, otherwise the first one in problems.
 func ProblemOf(err error) Problem {
 	p := Problem{Reason: "internal", Status: 500, Outcome: intake.Broken, Title: "internal error of pilotfish; see its log"}
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		p = Problem{Reason: refusal.Reason, Status: refusal.Status, Outcome: intake.Rejected, Title: refusal.Title}
 	} else if i := slices.IndexFunc(problems, func(k known) bool { return k.is(err) }); i >= 0 {
 		p = problems[i].Problem
 	}
 	p.RetryAfter = 1
-	if later := (*dispatch.LaterError)(nil); errors.As(err, &later) {
+	if later, ok := errors.AsType[*dispatch.LaterError](err); ok {
 		p.RetryAfter = int(min(max(math.Ceil(later.After.Seconds()), 1), maxRetryAfter))
 	}
 	p.Type = "urn:pilotfish:problem:" + p.Reason

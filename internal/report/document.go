@@ -53,13 +53,13 @@ func readDocument(body io.Reader, into any) error {
 // elements is a JSON array that is not kept in memory: each is called for every element
 // as it is read.
 type elements[T any] struct {
-	each func(*T) error // must reset the element: it is reused for the next one
-	came bool           // the document contains the array
+	each  func(*T) error // must reset the element: it is reused for the next one
+	found bool           // the document contains the array
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom. Null is an empty array, as some encoders write it.
 func (e *elements[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	e.came = true
+	e.found = true
 	switch dec.PeekKind() {
 	case 'n':
 		return dec.SkipValue()

@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -101,12 +103,20 @@ func (e unanswered) Unwrap() error { return e.error }
 func get(ctx context.Context, client *http.Client, r request, read func(response) error) error {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	err := exchange(ctx, client, r, read)
+	var resolving atomic.Pointer[string] // the name; nil is none
+	err := exchange(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		DNSStart: func(i httptrace.DNSStartInfo) { resolving.Store(&i.Host) },
+		DNSDone:  func(httptrace.DNSDoneInfo) { resolving.Store(nil) },
+	}), client, r, read)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return unanswered{fmt.Errorf("no complete response within %v", r.timeout)}
+		late := fmt.Sprintf("no complete response within %v", r.timeout)
+		if name := resolving.Load(); name != nil { // the client returns before its dial does, without the error of the resolver
+			return unanswered{&net.DNSError{Err: late, Name: *name, IsTimeout: true}}
+		}
+		return unanswered{errors.New(late)}
 	}
 	var wrapped *url.Error // its text repeats the address
 	if errors.As(err, &wrapped) {
@@ -179,7 +189,7 @@ func (g *guarded) Read(into []byte) (int, error) {
 		n, err = 0, tooMuch
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("cut short")
+		err = errors.New("truncated")
 	}
 	if !errors.Is(err, io.EOF) {
 		g.broke = err

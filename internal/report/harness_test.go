@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -45,34 +46,16 @@ const patience = 2 * time.Minute
 
 var noon = time.Date(2025, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// goodPage is the metrics page of a busy upstream.
-const goodPage = `# HELP ruleserver_stalled_joblets Joblets ready and waiting for a core.
-# TYPE ruleserver_stalled_joblets gauge
-ruleserver_stalled_joblets{priority="high"} 2
-ruleserver_stalled_joblets{priority="low"} 7
-# TYPE ruleserver_jobs_running gauge
-ruleserver_jobs_running{priority="high"} 3
-ruleserver_jobs_running{priority="low"} 12
-# TYPE ruleserver_cores gauge
-ruleserver_cores 16
-# TYPE ruleserver_cores_busy gauge
-ruleserver_cores_busy 15
-# TYPE ruleserver_jobs_completed_total counter
-ruleserver_jobs_completed_total{priority="high",outcome="ok"} 100
-ruleserver_jobs_completed_total{priority="low",outcome="ok"} 1000
-ruleserver_jobs_completed_total{priority="low",outcome="failed"} 10
-# TYPE ruleserver_wait_seconds histogram
-ruleserver_wait_seconds_bucket{priority="high",le="1"} 90
-ruleserver_wait_seconds_bucket{priority="high",le="+Inf"} 100
-ruleserver_wait_seconds_sum{priority="high"} 40
-ruleserver_wait_seconds_count{priority="high"} 100
-ruleserver_wait_seconds_bucket{priority="low",le="1"} 500
-ruleserver_wait_seconds_bucket{priority="low",le="+Inf"} 1000
-ruleserver_wait_seconds_sum{priority="low"} 2000
-ruleserver_wait_seconds_count{priority="low"} 1000
-# TYPE go_goroutines gauge
-go_goroutines 42
-`
+// The metrics pages of a busy upstream, and of a vLLM server with two models.
+var (
+	//go:embed testdata/page.txt
+	goodPage string
+	//go:embed testdata/vllm.txt
+	vllmPage string
+)
+
+// goodListing is a listing with the project 7.
+const goodListing = `{"projects":[{"id":7}]}`
 
 // change returns goodPage with one line replaced, or removed if by is "".
 func change(t *testing.T, line, by string) string {
@@ -87,19 +70,6 @@ func change(t *testing.T, line, by string) string {
 func byPriority(low, high float64) (v [selection.Priorities]float64) {
 	v[selection.Low], v[selection.High] = low, high
 	return v
-}
-
-func listingOf(n int) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"projects":[`)
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"id":%d,"version":3,"bytes":52428800,"age_seconds":%d.5}`, 100_000+i, n-i)
-	}
-	b.WriteString("]}\n")
-	return b.Bytes()
 }
 
 func gzipped(plain []byte) []byte {
@@ -123,7 +93,7 @@ func well(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/metrics" {
 		return respond(http.StatusOK, strings.NewReader(goodPage)), nil
 	}
-	return respond(http.StatusOK, strings.NewReader(`{"projects":[{"id":7}]}`)), nil
+	return respond(http.StatusOK, strings.NewReader(goodListing)), nil
 }
 
 // after waits for d, or until the request is cancelled.

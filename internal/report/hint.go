@@ -1,6 +1,8 @@
 package report
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -27,22 +30,43 @@ const (
 	maxUtilization = 1e6
 )
 
-// Hint parses an upstream's load from the header or trailer of a response that was
-// received at now. ok is false if there is no load header, or if it is duplicate, too long or
-// has an invalid value.
-func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
+// errNoLoad is the error of a header without a load header.
+var errNoLoad = errors.New("the response has no load header")
+
+// HintError is an invalid load header.
+type HintError struct {
+	header string
+	err    error
+}
+
+func (e *HintError) Error() string { return e.header + ": " + e.err.Error() }
+
+// Hint parses an upstream's load from the header or trailer of a response that was received at now. The error is a
+// *HintError if the load header is invalid.
+func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, err error) {
 	for _, header := range loadHeaders {
-		if lines := h[header]; len(lines) == 1 && len(lines[0]) <= maxHintBytes {
-			f := hintFields{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
-			if !f.read(lines[0], &s.Names) {
-				return hint, false
-			}
-			return f.hint(now)
-		} else if len(lines) > 0 {
-			return hint, false
+		lines := h[header]
+		if len(lines) == 0 {
+			continue
 		}
+		f := hintFields{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
+		switch {
+		case len(lines) > 1:
+			err = errors.New("it is there more than once")
+		case len(lines[0]) > maxHintBytes:
+			err = fmt.Errorf("it is longer than %d bytes", maxHintBytes)
+		default:
+			err = f.read(lines[0], &s.Names)
+		}
+		if err == nil {
+			hint, err = f.hint(now)
+		}
+		if err != nil {
+			err = &HintError{header, err}
+		}
+		return hint, err
 	}
-	return hint, false
+	return hint, errNoLoad
 }
 
 // hintFields are the values of a load header; -1 means missing.
@@ -87,9 +111,9 @@ func baseName(metric string) string {
 	return name[strings.LastIndexByte(name, ':')+1:]
 }
 
-// read parses the value of a load header, and reports whether it is valid. The word TEXT is optional, because
+// read parses the value of a load header. The word TEXT is optional, because
 // some servers omit it. Older versions of Envoy write colons instead of equals signs.
-func (f *hintFields) read(line string, names *Names) bool {
+func (f *hintFields) read(line string, names *Names) error {
 	line = strings.TrimSpace(line)
 	if format, rest, ok := strings.Cut(line, " "); ok && strings.EqualFold(format, "TEXT") {
 		line = rest
@@ -100,7 +124,7 @@ func (f *hintFields) read(line string, names *Names) bool {
 			name, text, ok = strings.Cut(pair, ":")
 		}
 		if !ok {
-			return false
+			return fmt.Errorf("%s is not key=value", settings.Quote(pair))
 		}
 		place, most := f.field(strings.TrimSpace(name), names)
 		if place == nil {
@@ -108,28 +132,30 @@ func (f *hintFields) read(line string, names *Names) bool {
 		}
 		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil || !(x >= 0 && x <= most) {
-			return false
+			return fmt.Errorf("%s: want a number from 0 to %g", settings.Quote(pair), most)
 		}
 		*place = x
 	}
-	return true
+	return nil
 }
 
-// hint converts the values to a Hint. ok is false if they contain neither a count nor the
+// hint converts the values to a Hint. It fails if they contain neither a count nor the
 // utilization, or contradict each other.
 //
 // The header is written just before it is read. A time in the future, or more than a
 // minute ago, means that the two clocks differ. Then now is used, as without a time.
-func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
+func (f *hintFields) hint(now time.Time) (hint pool.Hint, err error) {
 	utilization := f.application
 	if utilization < 0 {
 		utilization = f.cpu
 	}
 	switch {
 	case f.running < 0 && f.stalled < 0 && utilization < 0:
-		return hint, false
-	case f.stalled >= 0 && f.high > f.stalled, f.cached > 0 && f.cached < 1:
-		return hint, false
+		return hint, errors.New("it has neither running nor stalled nor a utilization")
+	case f.stalled >= 0 && f.high > f.stalled:
+		return hint, errors.New("stalled_high is more than stalled")
+	case f.cached > 0 && f.cached < 1:
+		return hint, errors.New("cached is neither 0 nor 1")
 	}
 	hint = pool.Hint{
 		At:          now,
@@ -148,7 +174,7 @@ func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
 	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))
 	}
-	return hint, true
+	return hint, nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

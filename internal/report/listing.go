@@ -69,7 +69,7 @@ func readListing(body io.Reader, most, expected int) (projectSet, error) {
 		return nil
 	}
 	err := readDocument(body, &document)
-	if err == nil && !document.Projects.came {
+	if err == nil && !document.Projects.found {
 		err = errors.New("projects is missing")
 	}
 	return projects, err

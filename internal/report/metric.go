@@ -31,7 +31,6 @@ var (
 	errScale    = errors.New("has a scale that is no positive number: write jobs * 0.001")
 )
 
-// parseMetric reads the text of a metric.
 func parseMetric(text string) (m metric, err error) {
 	m.scale = 1
 	if text == none {
@@ -92,8 +91,8 @@ func (m metric) String() string {
 	return m.name + m.matchers()
 }
 
-// takes reports whether a series has the metric's name and labels. A missing label equals an empty one, as in PromQL.
-func (m metric) takes(series labels.Labels) bool {
+// matches reports whether a series has the metric's name and labels. A missing label equals an empty one, as in PromQL.
+func (m metric) matches(series labels.Labels) bool {
 	for name, value := range m.labels {
 		if series.Get(string(name)) != string(value) {
 			return false
@@ -106,8 +105,8 @@ func (m metric) takes(series labels.Labels) bool {
 // summary, and prefix_cache two counters.
 type metrics map[string]metric
 
-// have reports whether any of the metrics has this name.
-func (all metrics) have(name []byte) bool {
+// has reports whether any of the metrics has this name.
+func (all metrics) has(name []byte) bool {
 	for _, m := range all {
 		if m.name == string(name) {
 			return true

@@ -23,9 +23,9 @@ type Names struct {
 	// Completed is the counter of completed jobs, failed ones included.
 	Completed string `yaml:"completed"`
 	// Failed is the counter of completed jobs that failed because of the
-	// upstream. It lets sidecars use each other's failures: if at least half of the jobs
-	// since the last report failed, one failed job of its own opens a sidecar's
-	// breaker.
+	// upstream. With it, a sidecar learns from the failures of the jobs of other sidecars. If at
+	// least half of the jobs between two reports failed, the first failure of a job of its own
+	// opens its breaker. breaker.failures failures in a row of jobs of other sidecars open it too.
 	Failed string `yaml:"failed"`
 	// PrefixCache is the prefix of the names of two counters of bytes of prompts, which count a prompt when the upstream
 	// starts to read it: PREFIX_queries_total counts all bytes, PREFIX_hits_total those found in the cache.

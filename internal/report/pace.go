@@ -16,11 +16,11 @@ const (
 )
 
 const (
-	jitter     = 0.2 // maximum random change of an interval, as a share of it
+	jitter     = 0.2 // maximum random change of an interval, as a share of the interval
 	firstShare = 0.1 // the first poll is within this share of an interval
 
-	// checkTime is the timeout of a check, and the interval between the starts of a failed
-	// poll and the next one. After maxChecks checks the usual interval applies again.
+	// checkTime is the timeout of a check, and the interval between the starts of a failed poll and the next one. After
+	// maxChecks checks in a row, polls follow in the usual interval again.
 	checkTime = time.Second
 	maxChecks = 3
 
@@ -73,7 +73,7 @@ func pause(n int, interval time.Duration, rng *rand.Rand) time.Duration {
 	case 0:
 		share *= firstShare
 	case 1:
-		// the whole share: a random phase
+		// anywhere in the interval: a random phase
 	default:
 		share = 1 - jitter + 2*jitter*share
 	}

@@ -51,9 +51,9 @@ func readPage(header http.Header, body io.Reader, all metrics) (figures, error) 
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	switch {
 	case kind == openMetrics && !ended:
-		return nil, errors.New("cut short: it does not end with # EOF")
+		return nil, errors.New("truncated: it does not end with # EOF")
 	case len(p.figures) == 0 && kind != openMetrics && kind != "text/plain" && kind != "":
-		return nil, fmt.Errorf("no metric of the report on a page of content type %q", kind)
+		return nil, fmt.Errorf("the page has none of the configured metrics; its content type is %q", kind)
 	}
 	return p.figures, nil
 }
@@ -71,7 +71,7 @@ func (p *page) read(line []byte, tooLong bool) {
 	if end := bytes.IndexAny(line, "{ \t"); end >= 0 {
 		name = line[:end] // "" if the name is quoted inside the braces
 	}
-	if len(line) == 0 || line[0] == '#' || len(name) > 0 && !p.all.have(name) {
+	if len(line) == 0 || line[0] == '#' || len(name) > 0 && !p.all.has(name) {
 		return
 	}
 	series, value, err := parseSample(append(slices.Clip(line), '\n'))
@@ -85,7 +85,7 @@ func (p *page) read(line []byte, tooLong bool) {
 	if hash := series.Hash(); !p.seen[hash] {
 		p.seen[hash] = true
 		for figure, m := range p.all {
-			if m.takes(series) {
+			if m.matches(series) {
 				p.figures.add(figure, series.Get("priority"), value)
 			}
 		}

@@ -61,7 +61,7 @@ func (u *upstreamPoller) list(ctx context.Context) {
 	unchanged := l.etag != "" && statusOf(err) == http.StatusNotModified
 	switch {
 	case ctx.Err() != nil: // the upstream was removed
-	case u.refuses(err):
+	case u.recordRefused(err):
 	case err == nil, unchanged:
 		u.cfg.Listing(u.address, start, l.cached)
 	case statusOf(err) == http.StatusNotFound:
@@ -119,7 +119,7 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 		report.At = resp.at
 		return err
 	})
-	if ctx.Err() == nil && u.refuses(err) {
+	if ctx.Err() == nil && u.recordRefused(err) {
 		return err
 	}
 	if err != nil {
@@ -133,9 +133,9 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 	return nil
 }
 
-// refuses reports whether a request failed because nothing listens at the upstream's address. It calls Checked for
+// recordRefused reports whether a request failed because nothing listens at the upstream's address. It calls Checked for
 // each such request, and for the first one that reaches the upstream again.
-func (u *upstreamPoller) refuses(err error) bool {
+func (u *upstreamPoller) recordRefused(err error) bool {
 	var op *net.OpError
 	switch {
 	case errors.Is(err, health.ErrRefused):
@@ -159,7 +159,11 @@ func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) erro
 	if status := statusOf(err); status != 0 && status < http.StatusInternalServerError {
 		err = nil
 	}
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case health.IsShortage(err):
+		u.cfg.Failed(u.address, false, &pollError{u.address, "health check", err})
+	default:
 		u.cfg.Checked(u.address, err)
 	}
 	return err
@@ -175,15 +179,15 @@ func (u *upstreamPoller) report(ctx context.Context, r pool.Report, waits total)
 	u.cfg.Report(u.address, r)
 }
 
-// unreported calls the hooks for a poll without a report, unless ctx ended it. A failure of
-// Prometheus is no evidence against the upstream.
+// unreported calls the hooks for a poll without a report, unless ctx ended it. A failure of Prometheus or of this
+// process is no evidence against the upstream.
 func (u *upstreamPoller) unreported(ctx context.Context, err error, prometheus bool) {
 	if ctx.Err() != nil {
 		return
 	}
 	err = &pollError{u.address, "metrics", err}
 	u.cfg.Failed(u.address, !u.reported, err)
-	if u.reported && !prometheus {
+	if u.reported && !prometheus && !health.IsShortage(err) {
 		u.cfg.Unreported(u.address, err)
 	}
 }

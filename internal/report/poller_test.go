@@ -3,15 +3,13 @@ package report
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,36 +18,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/test/memnet"
 )
-
-func TestPollHandsOverAReport(t *testing.T) {
-	listing := gzipped(listingOf(100_000))
-	s := newSubject(t, upstream(t, nil, func(w http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
-		assert.Equal(t, "pilotfish", r.Header.Get("User-Agent"))
-		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(listing)
-	}))
-	before := time.Now()
-	r, err := s.once(t)
-	require.NoError(t, err)
-	assert.Equal(t, byPriority(7, 2), r.Stalled)
-	assert.Equal(t, byPriority(12, 3), r.Running)
-	assert.True(t, r.At.After(before) && r.At.Before(time.Now()), "%v", r.At)
-	assert.True(t, math.IsNaN(r.Wait), "nothing to compare with yet")
-	assert.Equal(t, 100_000, r.Cached.Len())
-	found, inside := 0, true
-	for id := range 300_000 {
-		if r.Cached.Contains(intake.Key(strconv.Itoa(id))) {
-			found++
-			inside = inside && id >= 100_000 && id < 200_000
-		}
-	}
-	assert.Equal(t, 100_000, found)
-	assert.True(t, inside)
-}
 
 // Some frameworks serve the metrics at /metrics/ and redirect /metrics.
 func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
@@ -58,6 +29,7 @@ func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
 			http.Redirect(w, r, "/metrics/", http.StatusTemporaryRedirect)
 			return
 		}
+		assert.Equal(t, []string{"pilotfish", "gzip"}, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept-Encoding")})
 		assert.Regexp(t, `^application/openmetrics-text;version=1\.0\.0;.*,text/plain;version=0\.0\.4;q=0\.4,\*/\*;q=0\.3$`, r.Header.Get("Accept"))
 		_, _ = io.WriteString(w, goodPage)
 	}))
@@ -65,32 +37,6 @@ func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
 	r, err := newSubject(t, server.Listener.Addr().String(), func(c *Config) { c.CachePath = none }).once(t)
 	require.NoError(t, err)
 	assert.Equal(t, byPriority(7, 2), r.Stalled)
-}
-
-func TestPollHasMeansSinceTheLastReport(t *testing.T) {
-	page := goodPage
-	s := newSubject(t, upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }, nil))
-	_, err := s.once(t)
-	require.NoError(t, err)
-
-	page = "garbage\n" // a failed poll keeps the last report
-	_, err = s.once(t)
-	require.Error(t, err)
-
-	page = change(t, `ruleserver_wait_seconds_sum{priority="low"} 2000`, `ruleserver_wait_seconds_sum{priority="low"} 2030`)
-	page = strings.Replace(page, `ruleserver_wait_seconds_count{priority="low"} 1000`, `ruleserver_wait_seconds_count{priority="low"} 1010`, 1)
-	r, err := s.once(t)
-	require.NoError(t, err)
-	assert.Equal(t, 3.0, r.Wait)
-
-	r, err = s.once(t)
-	require.NoError(t, err)
-	assert.True(t, math.IsNaN(r.Wait), "no new jobs")
-
-	page = goodPage
-	r, err = s.once(t)
-	require.NoError(t, err)
-	assert.True(t, math.IsNaN(r.Wait), "restarted")
 }
 
 // TestPollNamesWhatIsBroken serves each broken response as the metrics and as
@@ -138,13 +84,13 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 		{"huge", huge("", func(b []byte) []byte { return b }), "longer than 4194304 bytes", "longer than 67108864 bytes"},
 		{"huge when unpacked", huge("gzip", gzipped), "longer than 4194304 bytes", "longer than 67108864 bytes"},
 		{"not gzip", write(200, "gzip", []byte("{}    plain text")), "gzip: invalid header", "gzip: invalid header"},
-		{"gzip cut short", write(200, "gzip", gzipped([]byte(goodPage))[:50]), "cut short", "cut short"},
+		{"gzip cut short", write(200, "gzip", gzipped([]byte(goodPage))[:50]), "truncated", "truncated"},
 		{"gzip bent", write(200, "gzip", append(gzipped(nil), "more of the same"...)), "gzip: invalid header", "gzip: invalid header"},
 		{"another encoding", write(200, "br", nil), `unexpected content encoding "br"`, `unexpected content encoding "br"`},
 		{"cut short", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, " ")
-		}, "cut short", "cut short"},
+		}, "truncated", "truncated"},
 		{"no HTTP", func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if assert.NoError(t, err) {
@@ -174,45 +120,6 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestPollNamesWhatIsSilent uses fake time, because the timeout must be too short for one part
-// and long enough for the others, on a busy machine too.
-func TestPollNamesWhatIsSilent(t *testing.T) {
-	begin := func(encoding string, text []byte) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if encoding != "" {
-				w.Header().Set("Content-Encoding", encoding)
-			}
-			_, _ = w.Write(text)
-			_ = http.NewResponseController(w).Flush()
-			hang(w, r)
-		}
-	}
-	for name, handler := range map[string]http.HandlerFunc{
-		"from the beginning": hang,
-		"after its headers":  begin("", nil),
-		"within its body":    begin("", []byte(" ")),
-		"within its gzip":    begin("gzip", gzipped([]byte(goodPage))[:5]),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := inMemory(t, handler, nil, 2*time.Second)
-				r, err := s.once(t)
-				assert.Nil(t, r)
-				assert.EqualError(t, err, "upstream rps:9001: metrics: no complete response within 2s")
-			})
-			synctest.Test(t, func(t *testing.T) {
-				s, _ := inMemory(t, nil, handler, 2*time.Second)
-				r, err := s.once(t)
-				if assert.NotNil(t, r, "the load is still known") {
-					assert.Equal(t, byPriority(7, 2), r.Stalled)
-					assert.True(t, r.Cached == nil)
-				}
-				assert.EqualError(t, err, "upstream rps:9001: cache listing: no complete response within 2s")
-			})
-		})
-	}
-}
-
 // inMemory is an upstream in fake time that the test polls itself. dials counts the
 // connections.
 func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Duration) (s *subject, dials *int) {
@@ -236,23 +143,12 @@ func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Dura
 	}), dials
 }
 
-func TestPollOfAnAddressThatIsNone(t *testing.T) {
-	for _, address := range []string{"", "a b:1", "host:port:1"} {
-		s := newSubject(t, address, func(c *Config) {
-			c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no such host") }
-		})
-		r, err := s.once(t)
-		assert.Nil(t, r)
-		assert.ErrorContains(t, err, "upstream "+address+": metrics: ")
-	}
-}
-
 func TestPollKeepsItsConnection(t *testing.T) {
 	for name, listing := range map[string]http.HandlerFunc{
-		"a listing": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(listingOf(10)) },
+		"a listing": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, goodListing) },
 		"gzip": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
-			_, _ = w.Write(gzipped(listingOf(10)))
+			_, _ = w.Write(gzipped([]byte(goodListing)))
 		},
 		"no listing":   http.NotFound,
 		"a small loss": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) },
@@ -269,18 +165,125 @@ func TestPollKeepsItsConnection(t *testing.T) {
 	}
 }
 
-func TestNoListingIsAskedFor(t *testing.T) {
-	s := newSubject(t, upstream(t, nil, func(http.ResponseWriter, *http.Request) { t.Error("nobody wants it") }))
-	s.cfg.CachePath = none
-	r, err := s.once(t)
-	require.NoError(t, err)
-	assert.Nil(t, r.Cached)
-}
-
 func TestErrorSaysWhichPartAndNotTooMuch(t *testing.T) {
 	s := newSubject(t, upstream(t, say("a "+strings.Repeat("é", 1<<16)+"\n"), nil))
 	_, err := s.once(t)
 	require.ErrorContains(t, err, "upstream "+s.address+": metrics: ")
 	assert.Less(t, len(err.Error()), 400)
 	assert.True(t, utf8.ValidString(err.Error()))
+}
+
+// A probe reads the load from the response header, in each format that responses to jobs can have. A response without a
+// load, an error and a redirect to another server fail the probe of that upstream only.
+func TestProbe(t *testing.T) {
+	asked := make(chan string, 10)
+	serve := func(status int, header, value, body string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.Method + " " + r.URL.RequestURI()
+			w.Header().Set(header, value)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	const load, orca = "running=12, stalled=3, busy=11, cached=1", "TEXT named_metrics.running=12, named_metrics.stalled=3, named_metrics.busy=11, named_metrics.cached=1"
+	good := serve(200, "X-Load", load, "")
+	c := testConfig()
+	c.Settings.Probe = "/load?of=me"
+	failed := map[string]string{}
+	var mu sync.Mutex
+	c.Probed = func(address string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed[address] = "no"; err != nil {
+			failed[address] = err.Error()
+		}
+	}
+	s := New(c)
+	defer s.client.CloseIdleConnections()
+	addresses := []string{
+		good, serve(200, orcaHeader, orca, "the body does not matter"), serve(404, "X-Load", load, ""), serve(200, "X-Other", load, ""),
+		serve(302, "Location", "http://"+good+"/load", ""), "127.0.0.1:1",
+	}
+	loads := s.Probe(t.Context(), addresses, "a&b /é", patience)
+	for i, load := range loads[:2] {
+		require.NotNil(t, load, i)
+		assert.Equal(t, []float64{12, 3, 11}, []float64{load.Running[0], load.Stalled[0], load.CoresBusy})
+		assert.True(t, load.Known && load.Cached)
+		assert.Equal(t, "no", failed[addresses[i]])
+	}
+	assert.Equal(t, make([]*pool.Hint, 4), loads[2:])
+	for i, want := range []string{"404", "no load", "302", "refused"} {
+		assert.Contains(t, failed[addresses[2+i]], want)
+	}
+	for range 5 {
+		assert.Equal(t, "GET /load?of=me&project=a%26b+%2F%C3%A9", <-asked)
+	}
+	s.cfg.Settings.Probe = "/load"
+	s.Probe(t.Context(), addresses[:1], "7", patience)
+	s.Probe(t.Context(), addresses[:1], "", patience)
+	assert.Equal(t, []string{"GET /load?project=7", "GET /load"}, []string{<-asked, <-asked})
+}
+
+// All probes run at the same time. One that hangs takes no longer than the timeout, and the results of
+// the others count.
+func TestAProbeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := map[string]time.Duration{"a:1": 3 * time.Millisecond, "b:1": time.Hour, "c:1": 4 * time.Millisecond}
+		f := newFleet(t, func(c *Config) { c.Probed = func(string, error) {} })
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if err := after(r, takes[r.URL.Host]); err != nil {
+				return nil, err
+			}
+			resp := respond(http.StatusOK, http.NoBody)
+			resp.Header.Set("X-Load", fmt.Sprintf("at=%d, running=1, stalled=0", time.Now().Unix()-30)) // its clock is slow
+			return resp, nil
+		}
+		begun := time.Now()
+		loads := f.Probe(t.Context(), []string{"a:1", "b:1", "c:1"}, "", 20*time.Millisecond)
+		assert.Equal(t, 20*time.Millisecond, time.Since(begun))
+		require.NotNil(t, loads[0])
+		assert.Equal(t, 1500*time.Microsecond, loads[0].At.Sub(begun), "midway between request and response")
+		assert.True(t, loads[1] == nil && loads[2] != nil)
+		begun = time.Now()
+		f.Probe(t.Context(), []string{"a:1", "c:1"}, "", 20*time.Millisecond)
+		assert.Equal(t, 4*time.Millisecond, time.Since(begun))
+	})
+}
+
+// The settings determine which upstreams can be probed: those whose reports are polled.
+func TestProbesNeedPolling(t *testing.T) {
+	with := func(change func(*Settings)) bool {
+		s := Default()
+		change(&s)
+		return s.Probes()
+	}
+	assert.True(t, with(func(*Settings) {}))
+	assert.False(t, with(func(s *Settings) { s.Probe = none }))
+	assert.False(t, with(func(s *Settings) { s.Instead = none }))
+	assert.False(t, with(func(s *Settings) { s.HealthCheckPath = "/healthz" }))
+	assert.False(t, with(func(s *Settings) { s.Prometheus = "http://prometheus:9090" }))
+}
+
+// Only a 2xx response confirms a withdrawal.
+func TestWithdraw(t *testing.T) {
+	status := 0
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.URL.EscapedPath()
+		w.WriteHeader(status)
+	}))
+	defer server.Close()
+	s := New(testConfig())
+	defer s.client.CloseIdleConnections()
+	address := server.Listener.Addr().String()
+	for status = range 600 {
+		if status >= 200 {
+			assert.Equal(t, status < 300, s.Withdraw(address, "/v1/jobs/{id}?now", "a/b"), status)
+			assert.Equal(t, "DELETE /v1/jobs/a%2Fb", asked)
+		}
+	}
+	assert.False(t, s.Withdraw("127.0.0.1:1", "/v1/jobs/{id}", "a"))
+	assert.False(t, s.Withdraw(address, "/{id}\x7f", "a"))
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/url"
 	"strings"
@@ -41,15 +40,15 @@ func (s *Source) Probe(ctx context.Context, addresses []string, project string, 
 }
 
 // probe requests the load of one upstream, which is in the header of the response, as in one to a job. Its time is that of
-// the exchange, whatever the upstream's clock says.
+// the exchange, because the upstream's clock can differ.
 func (s *Source) probe(ctx context.Context, url string, timeout time.Duration) (load pool.Hint, err error) {
 	err = get(ctx, s.client, request{url: url, accept: "*/*", max: maxDrained, timeout: timeout}, func(resp response) error {
-		hint, ok := s.cfg.Hint(resp.header, resp.at)
-		if !ok {
-			return errors.New("the response has no load")
+		hint, err := s.cfg.Hint(resp.header, resp.at)
+		if err != nil {
+			return err
 		}
 		load, load.At = hint, resp.at
-		_, err := io.Copy(io.Discard, resp.body)
+		_, err = io.Copy(io.Discard, resp.body)
 		return err
 	})
 	return load, err

@@ -26,7 +26,7 @@ const (
 	// maxVectorBytes is the maximum length of a response of a Prometheus server. It is enough for
 	// about ten thousand upstreams.
 	maxVectorBytes = 32 << 20
-	// scrapedFigure is the time of a scrape, in Unix seconds.
+	// scrapedFigure is the name of the figure that holds the time of a scrape, in Unix seconds.
 	scrapedFigure = "scraped"
 )
 
@@ -51,12 +51,12 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 	for address := range upstreams {
 		scrapes[address] = new(scrape)
 	}
-	var asked time.Time
+	var queried time.Time
 	var warning string // not empty: the vector may lack healthy upstreams
 	failed := get(ctx, s.prometheus, request{
 		url: queryURL(s.cfg.Prometheus, s.metrics), accept: "application/json", max: maxVectorBytes, timeout: s.cfg.Timeout,
 	}, func(resp response) error {
-		asked = resp.at
+		queried = resp.at
 		var err error
 		warning, err = readVector(resp.body, func(l sampleLabels, at, value float64) {
 			one := scrapes[l.Instance]
@@ -76,7 +76,7 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 		var report pool.Report
 		var waits total
 		if err == nil {
-			report, waits, err = one.load(asked, s.metrics)
+			report, waits, err = one.load(queried, s.metrics)
 		}
 		if err != nil && warning != "" {
 			err = fmt.Errorf("%w; Prometheus warns that its response may be partial: %s", err, warning)
@@ -177,7 +177,6 @@ type scrape struct {
 	figures  figures // nil if Prometheus has no sample of the upstream
 }
 
-// add adds a sample.
 func (s *scrape) add(l sampleLabels, at, value float64) {
 	if s.figures == nil {
 		s.job, s.answered, s.figures = l.Job, at, figures{}
@@ -191,9 +190,9 @@ func (s *scrape) add(l sampleLabels, at, value float64) {
 // at returns the time of the scrape, on Prometheus's clock.
 func (s *scrape) at() float64 { return s.figures[scrapedFigure].sums[selection.Low] }
 
-// load converts a scrape to a report. asked is the time of the query. The report's age is the
+// load converts a scrape to a report. queried is the time of the query. The report's age is the
 // difference of two times of Prometheus's clock, which can differ from the sidecar's.
-func (s *scrape) load(asked time.Time, names metrics) (r pool.Report, wait total, err error) {
+func (s *scrape) load(queried time.Time, names metrics) (r pool.Report, wait total, err error) {
 	switch {
 	case s.figures == nil:
 		return r, wait, errors.New("no metrics of this upstream: either it is not scraped, or the label instance is not its address")
@@ -207,6 +206,6 @@ func (s *scrape) load(asked time.Time, names metrics) (r pool.Report, wait total
 	if !(math.Abs(age) <= longest.Seconds()) {
 		return r, wait, fmt.Errorf("the time of its scrape is missing, or further than %v from that of the query", longest)
 	}
-	r.At = asked.Add(-max(seconds(age), 0))
+	r.At = queried.Add(-max(seconds(age), 0))
 	return r, wait, nil
 }

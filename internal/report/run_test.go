@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -132,42 +131,25 @@ func TestRemovedUpstreamsAreNotPolled(t *testing.T) {
 }
 
 func TestRunEndsAmidPolls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.answer = func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path == "/metrics" {
-				return respond(http.StatusOK, &slow{r: r, text: goodPage, chunk: 100, pause: 10 * time.Millisecond}), nil
+	for _, prometheus := range []string{"", "http://prometheus:9090"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, func(c *Config) { c.Prometheus = prometheus })
+			f.answer = func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/metrics" {
+					return respond(http.StatusOK, &slow{r: r, text: goodPage, chunk: 100, pause: 10 * time.Millisecond}), nil
+				}
+				return nil, after(r, time.Hour)
 			}
-			return nil, after(r, time.Hour)
-		}
-		f.follow(t, 500*time.Millisecond, addresses(100)) // some wait, some read metrics, some hang in the listing
-		time.Sleep(time.Hour)
-		assert.NotEmpty(t, f.asked)
-		assert.Empty(t, f.reports)
-		assert.Empty(t, f.failed, "a poll that is ended has not failed")
-		assert.Empty(t, f.silent)
-	})
-}
-
-func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.answer = func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path != "/metrics" {
-				return well(r)
-			}
-			if err := after(r, 300*time.Millisecond); err != nil {
-				return nil, err
-			}
-			body := &slow{r: r, text: goodPage, chunk: len(goodPage) / 2, pause: 400 * time.Millisecond}
-			return respond(http.StatusOK, body), nil
-		}
-		f.follow(t, 10*time.Second, []string{"a:1"})
-		require.NotEmpty(t, f.reports["a:1"])
-		for i, r := range f.reports["a:1"] {
-			assert.Equal(t, f.asked["a:1"][i]+150*time.Millisecond, r.At.Sub(f.begun))
-		}
-	})
+			f.follow(t, 500*time.Millisecond, addresses(100)) // some wait, some read metrics, some hang in the listing
+			time.Sleep(time.Hour)
+			assert.NotEmpty(t, f.asked)
+			assert.Equal(t, prometheus != "", len(f.asked[queryPath]) == 1)
+			assert.Empty(t, f.reports)
+			assert.Empty(t, f.listings)
+			assert.Empty(t, f.failed, "a poll that is ended has not failed")
+			assert.Empty(t, f.silent)
+		})
+	}
 }
 
 // requireOwnPace: the first poll is early, the second at any time within an interval, and the
@@ -331,22 +313,22 @@ func TestAnUpstreamThatNeverReportsIsAskedRarely(t *testing.T) {
 func TestAskPollsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
-		f.Ask("a:1") // it is not followed yet
+		f.PollNow("a:1") // it is not followed yet
 		f.during(t, func() {
 			f.Follow([]string{"a:1", "b:1"})
 			time.Sleep(20 * time.Second)
 			synctest.Wait()
 			polls := len(f.asked["a:1"])
 			others := len(f.asked["b:1"])
-			f.Ask("a:1")
-			f.Ask("a:1")
-			f.Ask("unknown:1")
+			f.PollNow("a:1")
+			f.PollNow("a:1")
+			f.PollNow("unknown:1")
 			synctest.Wait()
 			assert.Greater(t, len(f.asked["a:1"]), polls)
 			assert.Len(t, f.asked["b:1"], others)
 			f.Follow([]string{"b:1"})
 			synctest.Wait()
-			f.Ask("a:1")
+			f.PollNow("a:1")
 		})
 		assert.Equal(t, 20*time.Second, f.asked["a:1"][len(f.asked["a:1"])-1])
 	})
@@ -389,6 +371,54 @@ func TestAnUpstreamThatIsDown(t *testing.T) {
 		assert.Empty(t, f.failed)
 		assert.Contains(t, f.silent["b:1"], "upstream b:1: metrics: status 404 Not Found")
 	})
+}
+
+// A poll that fails because this process has no file descriptors is no evidence against the upstream.
+func TestPollsWithoutFileDescriptors(t *testing.T) {
+	for _, path := range []string{"", "/healthz"} {
+		synctest.Test(t, func(t *testing.T) {
+			passed := false
+			f := newFleet(t, func(c *Config) {
+				c.Reported, c.HealthCheckPath = []string{"a:1"}, path
+				c.Unreported = func(_ string, why error) { t.Error(why) }
+				c.Checked = func(_ string, why error) { assert.NoError(t, why); passed = true }
+			})
+			f.answer = func(r *http.Request) (*http.Response, error) {
+				if time.Since(f.begun) < 30*time.Second {
+					return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+				}
+				return well(r)
+			}
+			f.follow(t, time.Minute, []string{"a:1"})
+			assert.Contains(t, f.failed["a:1"][0], "too many open files")
+			assert.Equal(t, path != "", passed)
+		})
+	}
+}
+
+// A poll whose time the resolver uses up is no evidence against the upstream. One that only the upstream's silence ends is.
+func TestAResolverThatHangs(t *testing.T) {
+	silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	resolving := net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: silent}}
+	for lookup, dial := range map[string]func(ctx context.Context, network, address string) (net.Conn, error){
+		"lookup name.test: ": resolving.DialContext, "": silent,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dialer := func(ctx context.Context, network, address string) (net.Conn, error) {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				return dial(ctx, network, address)
+			}
+			err := get(t.Context(), newClient(time.Second, dialer), request{url: "http://name.test:1/metrics", timeout: time.Second}, nil)
+			assert.EqualError(t, err, lookup+"no complete response within 1s")
+			assert.ErrorIs(t, err, health.ErrNoResponse, lookup)
+			assert.Equal(t, lookup != "", health.IsShortage(err), lookup)
+			time.Sleep(2 * time.Minute) // until the dials have ended
+		})
+	}
 }
 
 // With a health path, no other path is requested. A failed check is soon repeated.
@@ -439,37 +469,10 @@ func TestPollingIsDisabled(t *testing.T) {
 		f := newFleet(t, func(c *Config) { c.Instead = none })
 		f.during(t, func() {
 			f.Follow([]string{"a:1"})
-			f.Ask("a:1")
+			f.PollNow("a:1")
 			time.Sleep(time.Hour)
 		})
 		assert.Empty(t, f.asked)
 		assert.Empty(t, f.silent)
 	})
-}
-
-// TestPauseSpreadsOverItsRange draws often enough to get values near both ends of the range.
-func TestPauseSpreadsOverItsRange(t *testing.T) {
-	const interval, draws = 5 * time.Second, 10_000
-	for _, c := range []struct {
-		n        int
-		low, top time.Duration
-	}{
-		{0, 0, interval / 10},
-		{1, 0, interval},
-		{2, 4 * time.Second, 6 * time.Second},
-		{1000, 4 * time.Second, 6 * time.Second},
-	} {
-		rng := rand.New(rand.NewPCG(7, uint64(c.n)))
-		least, most, sum := 2*interval, time.Duration(-1), time.Duration(0)
-		for range draws {
-			d := pause(c.n, interval, rng)
-			least, most, sum = min(least, d), max(most, d), sum+d
-		}
-		width := c.top - c.low
-		assert.GreaterOrEqual(t, least, c.low, "poll %d", c.n)
-		assert.Less(t, most, c.top, "poll %d", c.n)
-		assert.Less(t, least, c.low+width/100, "poll %d", c.n)
-		assert.Greater(t, most, c.top-width/100, "poll %d", c.n)
-		assert.InDelta(t, float64(c.low+c.top)/2, float64(sum)/draws, float64(width)/50, "poll %d", c.n)
-	}
 }

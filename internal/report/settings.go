@@ -26,7 +26,7 @@ type Settings struct {
 
 	// Interval is the mean time between the starts of two polls of one upstream,
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
-	// A poll times out after 2 s. An upstream that responds but has never reported is polled once a minute.
+	// A poll times out after 2 s, or after 1 s if the poll before failed. An upstream that responds but has never reported is polled once a minute.
 	Interval time.Duration `yaml:"interval"`
 	// Timeout is the timeout of a poll, to the last byte of the response. No file sets it.
 	Timeout time.Duration `yaml:"-"`
@@ -34,7 +34,8 @@ type Settings struct {
 	MetricsPath string `yaml:"metrics_path"`
 	// HealthCheckPath is requested of each upstream instead of metrics and cache listing, for servers that report
 	// nothing. Two failed checks in a row (no response in time, or a status of 500 or more) open the upstream's
-	// breaker until a check passes. Empty requests reports.
+	// breaker until a check passes. If both had no response, the jobs that wait there are moved. Empty requests
+	// reports.
 	HealthCheckPath string `yaml:"health_check_path"`
 	// CachePath is the path of an upstream's cache listing. It can have a query.
 	// "none" means that upstreams have no listing: pilotfish then assumes that a project's

@@ -34,33 +34,6 @@ func TestTheSectionAndItsShortForm(t *testing.T) {
 	assert.Equal(t, time.Hour, Settings{Interval: 20 * time.Minute}.cacheInterval(), "six intervals, but at most one hour")
 }
 
-func TestSettingsRefuseInvalidValues(t *testing.T) {
-	for _, c := range []struct {
-		key, want string
-		change    func(*Settings)
-	}{
-		{"interval", "0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 0 }},
-		{"interval", "2h0m0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 2 * time.Hour }},
-		{"metrics_path", `"metrics" must begin with /`, func(s *Settings) { s.MetricsPath = "metrics" }},
-		{"metrics_path", `"//elsewhere/metrics" is not a path such as /metrics`, func(s *Settings) { s.MetricsPath = "//elsewhere/metrics" }},
-		{"cache_path", `"" must begin with /`, func(s *Settings) { s.CachePath = "" }},
-		{"cache_path", `"http://elsewhere/" must begin with /`, func(s *Settings) { s.CachePath = "http://elsewhere/" }},
-		{"cache_path", `"/a#b" is not a path such as /metrics`, func(s *Settings) { s.CachePath = "/a#b" }},
-		{"cache_path", `"/%zz" is not a path such as /metrics`, func(s *Settings) { s.CachePath = "/%zz" }},
-		{"names.running", "one of running and stalled must be a metric: without them the load is unknown", func(s *Settings) { s.Names.Stalled, s.Names.Running = "none", "none" }},
-		{"prometheus", `"ftp://a" is not a URL such as http://127.0.0.1:9090`, func(s *Settings) { s.Prometheus = "ftp://a" }},
-		{"prometheus", `"http://" is not a URL such as http://127.0.0.1:9090`, func(s *Settings) { s.Prometheus = "http://" }},
-		{"prometheus", "it holds credentials, which do not belong in a configuration file", func(s *Settings) { s.Prometheus = "http://user:secret@a" }},
-		{"prometheus", "it has a query or a fragment, and pilotfish adds its own query", func(s *Settings) { s.Prometheus = "http://a/?b=c" }},
-	} {
-		s := Default()
-		c.change(&s)
-		var f settings.Faults
-		s.Check(f.In("reports"))
-		assert.Equal(t, []settings.Fault{{Key: strings.TrimSuffix("reports."+c.key, "."), Text: c.want}}, f.All())
-	}
-}
-
 func TestMetricsRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "a\xffb", "a{b}", "a{b=1}", `a{b="1"`, `a{b="1"}c`, `{b="1"}`, `x{a="b"}*2`, "a 5", "a 1 7", "# a", "a\nb", `a{"b.c"="d"}`,

@@ -93,9 +93,9 @@ func (s *Source) Follow(addresses []string) {
 	s.changed <- slices.Clone(addresses)
 }
 
-// Ask starts the next poll of an upstream at once. It never blocks. It does nothing if the
+// PollNow starts the next poll of an upstream at once. It never blocks. It does nothing if the
 // upstream is not followed, is being polled, or is polled through Prometheus.
-func (s *Source) Ask(address string) {
+func (s *Source) PollNow(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.all[address]
@@ -173,7 +173,6 @@ func (s *Source) upstream(address string) *upstreamPoller {
 	}
 }
 
-// start starts an upstream's goroutine.
 func (s *Source) start(ctx context.Context, address string) *upstreamPoller {
 	u, rng := s.upstream(address), s.fork()
 	ctx, u.cancel = context.WithCancel(ctx)

@@ -2,6 +2,8 @@ package ruleserver
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,36 +33,20 @@ func TestParseCost(t *testing.T) {
 	}
 }
 
-// TestCostOf: each kind of joblet takes its own time.
-func TestCostOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 1, shared: 20, operators: 300, output: 4000} })
-		for _, lasts := range []time.Duration{4321, 4300, 0} { // the second job has other operators, the third is cached
-			operators := `[]`
-			if lasts < 4321 {
-				operators = `[{"actions":[{"field":"id","action":"remove"}]}]`
-			}
-			begin := time.Now()
-			do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345, "operators": `+operators+`}`)
-			assert.Equal(t, lasts, time.Since(begin))
-		}
-	})
-}
-
 func TestJobsBringTheirOwnCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		own := costHeader + ": fetch=7s,output=100ms"
+		own := costHeader + ": fetch=7s,shared=40ms,output=100ms"
 		server := Cost{fetch: time.Second}
 		for name, c := range map[string]struct {
 			trust   bool
 			options []string
 			want    time.Duration
 		}{
-			"its own":              {true, []string{own}, 7100 * time.Millisecond},
-			"several cores":        {true, []string{own + ",operators=800ms,cores=4"}, 7225 * time.Millisecond},
-			"none of its own":      {true, nil, time.Second},
-			"nobody trusts it":     {false, []string{own}, time.Second},
-			"nobody even reads it": {false, []string{costHeader + ": nonsense"}, time.Second},
+			"its own":         {true, []string{own}, 7140 * time.Millisecond},
+			"several cores":   {true, []string{own + ",operators=800ms,cores=4"}, 7235 * time.Millisecond},
+			"none of its own": {true, nil, time.Second},
+			"not trusted":     {false, []string{own}, time.Second},
+			"not even read":   {false, []string{costHeader + ": nonsense"}, time.Second},
 		} {
 			s := newServer(t, func(config *Config) { config.Settings.Cost, config.Settings.TrustCost = server, c.trust })
 			begin := time.Now()
@@ -77,4 +63,69 @@ func TestCostSetsTheFeedsSize(t *testing.T) {
 	s := newServer(t, func(c *Config) { c.Settings.TrustCost = true })
 	do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`, costHeader+": bytes=5000000")
 	assert.Contains(t, do(s, t.Context(), "GET", "/v1/cache/projects", "").Body.String(), `"bytes":5000000`)
+}
+
+const anyJob = `{"project_id": 12345}`
+
+// misbehaving returns a server that accepts fault modes.
+func misbehaving(t *testing.T, change func(*Config)) *Server {
+	t.Helper()
+	return newServer(t, func(c *Config) {
+		c.Settings.Faults = true
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// put sets a mode.
+func put(s *Server, mode faultMode) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("PUT", "/v1/fault", strings.NewReader(string(mode)+"\n"))
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func TestFaultModesOfJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := misbehaving(t, func(c *Config) { c.Settings.Cost = Cost{output: time.Second} })
+		job := func() (status int, hint string, took time.Duration) {
+			begin := time.Now()
+			w := do(s, t.Context(), "POST", "/v1/jobs", anyJob)
+			return w.Code, w.Header().Get(hintHeader), time.Since(begin)
+		}
+		require.NoError(t, s.Warm("12345"))
+		status, hint, took := job()
+		assert.Equal(t, []any{200, time.Second}, []any{status, took})
+		assert.NotEmpty(t, hint)
+
+		require.NoError(t, s.Warm("12345"))
+		put(s, faultFail)
+		status, _, took = job()
+		assert.Equal(t, []any{500, time.Duration(0)}, []any{status, took})
+		assert.Equal(t, 200, do(s, t.Context(), "GET", "/metrics", "").Code, "reports are well")
+
+		put(s, faultSilent)
+		status, hint, _ = job()
+		assert.Equal(t, []any{200, ""}, []any{status, hint})
+		assert.Equal(t, 404, do(s, t.Context(), "GET", "/metrics", "").Code)
+		assert.Equal(t, 404, do(s, t.Context(), "GET", "/v1/cache/projects", "").Code)
+
+		put(s, faultLieCores)
+		_, hint, _ = job()
+		assert.Contains(t, hint, "cores=4000")
+		assert.Contains(t, do(s, t.Context(), "GET", "/metrics", "").Body.String(), "\nruleserver_cores 4000\n")
+
+		put(s, faultNone)
+		status, hint, _ = job()
+		assert.Equal(t, 200, status)
+		assert.NotEmpty(t, hint)
+	})
+}
+
+func TestFaultsNeedTheFlag(t *testing.T) {
+	w := put(misbehaving(t, nil), "sulk")
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	assert.Equal(t, "want one of [none fail silent lie-cores]\n", w.Body.String())
+	assert.Equal(t, http.StatusNotFound, put(newServer(t, nil), faultFail).Code, "the flag is not set")
 }

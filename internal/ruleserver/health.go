@@ -17,7 +17,7 @@ const (
 	Critical Health = "critical" // draining, or about to stop
 )
 
-// stopNotice is how long before its stop a pre-emptible server stops to accept jobs (the thesis, 3.6).
+// stopNotice is how long before its stop a pre-emptible server stops accepting jobs (the thesis, 3.6).
 const stopNotice = 30 * time.Second
 
 // Health returns the state of the server at now, and the reason. The server is overloaded with more than

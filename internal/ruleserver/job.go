@@ -35,15 +35,11 @@ type Record struct {
 	Err      error         // why the outcome is not ok
 }
 
-func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) { s.serve(w, r, false) }
-
-// servePrefetch loads a project's data into the cache before jobs need it (the thesis, 3.2), with high priority.
-// It responds with 204.
-func (s *Server) servePrefetch(w http.ResponseWriter, r *http.Request) { s.serve(w, r, true) }
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
+// serve serves a job, or a prefetch: that loads a project's data into the cache before jobs need it (the thesis, 3.2), with
+// high priority, and gets a 204.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	record, whole := s.process(w, r, prefetch)
+	record, whole := s.process(w, r, r.URL.Path == prefetchPath)
 	record.Total = time.Since(begin)
 	s.metrics.observe(record)
 	if s.config.OnJob != nil {
@@ -105,8 +101,8 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) 
 // idHeader is the request header with the ID for withdrawing a job. The sender must use an ID only once.
 const idHeader = "Job-Id"
 
-// withdraw ends a job that has not started. It responds with 204, and the job gets a response that says that it was withdrawn. A
-// job that has started goes on (409). An unknown one may have ended (404).
+// withdraw ends a job that has not started. It responds with 204, and the job itself gets a response for withdrawn jobs. A
+// job that has started continues (409). An unknown one may have ended (404).
 func (s *Server) withdraw(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusNotFound
 	if j, ok := s.ids.Load(r.PathValue("id")); ok {

@@ -2,6 +2,7 @@ package ruleserver
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -58,16 +59,6 @@ func TestProblems(t *testing.T) {
 	w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": [1]}`)
 	assert.Contains(t, w.Body.String(), `"path":"/project_id"`)
 	assert.Equal(t, http.StatusMethodNotAllowed, do(s, t.Context(), "GET", "/v1/jobs", "").Code)
-}
-
-// TestOnlyAJobThatHasNotBegunSaysSo: a response permits a retry only if the job has not
-// started; otherwise it could run twice.
-func TestOnlyAJobThatHasNotBegunSaysSo(t *testing.T) {
-	for started, want := range map[bool]string{false: "no", true: ""} {
-		w := httptest.NewRecorder()
-		problemOf(executor.ErrClosed).write(w, started)
-		assert.Equal(t, want, w.Header().Get(startedHeader))
-	}
 }
 
 // TestQueueTimeout: the response to a job that got no core in time reports that nothing was
@@ -171,20 +162,20 @@ func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
 // TestStreamTimeout: a response that is not read in time is truncated, and the client can detect it.
 func TestStreamTimeout(t *testing.T) {
 	url, ended := listen(t, largeFeeds)
-	answer := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
+	body := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
 	r := <-ended // the body is not read until the server has given up
 	assert.Equal(t, outcomeTimeout, r.Outcome)
-	n, err := io.Copy(io.Discard, answer)
-	require.Error(t, err, "an answer that was cut must not look whole")
+	n, err := io.Copy(io.Discard, body)
+	require.Error(t, err, "a truncated response must not look complete")
 	assert.Less(t, n, int64(largeFeed))
 }
 
 func TestSubmitterLeavesTheStream(t *testing.T) {
 	url, ended := listen(t, largeFeeds)
-	answer := begin(t, submitter(t), url, `{"project_id": 1}`)
-	_, err := io.ReadFull(answer, make([]byte, 1<<20))
+	body := begin(t, submitter(t), url, `{"project_id": 1}`)
+	_, err := io.ReadFull(body, make([]byte, 1<<20))
 	require.NoError(t, err)
-	require.NoError(t, answer.Close())
+	require.NoError(t, body.Close())
 	r := <-ended
 	assert.Equal(t, outcomeCancelled, r.Outcome)
 	assert.Less(t, r.Bytes, int64(largeFeed))
@@ -196,11 +187,81 @@ func TestStreamIsWhole(t *testing.T) {
 	url, ended := listen(t, largeFeeds)
 	c := submitter(t)
 	for range 2 {
-		answer := begin(t, c, url, `{"project_id": 1, "timeouts": {"stream_seconds": 60}}`)
-		n, err := io.Copy(io.Discard, answer)
+		body := begin(t, c, url, `{"project_id": 1, "timeouts": {"stream_seconds": 60}}`)
+		n, err := io.Copy(io.Discard, body)
 		require.NoError(t, err)
 		r := <-ended
 		assert.Equal(t, outcomeOK, r.Outcome)
 		assert.Equal(t, n, r.Bytes)
 	}
+}
+
+// A prefetch loads the project's data, so the next job does not fetch it, and is not counted as
+// a job.
+func TestPrefetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: time.Second, output: time.Minute} })
+		begin := time.Now()
+		w := do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`)
+		require.Equal(t, http.StatusNoContent, w.Code)
+		assert.Empty(t, w.Body.String())
+		assert.Equal(t, time.Second, time.Since(begin), "it only fetches")
+		assert.Contains(t, w.Header().Get(hintHeader), "fetch=1")
+		assert.Contains(t, do(s, t.Context(), "GET", listingPath, "").Body.String(), `"id":"12345"`)
+
+		job := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`)
+		assert.Contains(t, job.Header().Get(hintHeader), "cached=1")
+		assert.Equal(t, http.StatusNotFound, do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 99}`).Code)
+		s.Drain()
+		assert.Equal(t, http.StatusServiceUnavailable, do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`).Code)
+
+		hasMetrics(t, s, `prefetches_completed_total{outcome="ok"} 1`,
+			`jobs_completed_total{outcome="ok",priority="low"} 1`, `jobs_completed_total{outcome="ok",priority="high"} 0`)
+	})
+}
+
+// A prefetch runs before low jobs that wait for a core.
+func TestAPrefetchHasHighPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(c *Config) {
+			c.Feeds = fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}}
+			c.Settings.Cores, c.Settings.Cost = 1, Cost{fetch: time.Second, output: 10 * time.Second}
+		})
+		go do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 1}`)
+		synctest.Wait()
+		begin := time.Now()
+		do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 2, "priority": "low"}`)
+		assert.Equal(t, 2*time.Second, time.Since(begin), "after the fetch that ran, before that job's output")
+		time.Sleep(time.Minute)
+	})
+}
+
+// Executed and saved joblets are counted by kind.
+func TestStatisticsOfJoblets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(c *Config) {
+			c.Settings.Cores, c.Settings.Cost = 1, Cost{fetch: 3 * time.Second, output: time.Second}
+		})
+		for _, body := range []string{
+			`{"project_id": 12345}`,
+			`{"project_id": 12345, "operators": [{"actions": [{"field": "title", "action": "remove"}]}], "cache_result": false}`,
+		} {
+			go do(s, t.Context(), "POST", "/v1/jobs", body)
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`) // its response is cached
+		for kind, want := range map[string]struct{ executed, cached, joined, seconds int }{
+			"feed_source": {1, 1, 1, 3}, "shared_operators": {1, 1, 1, 0}, "operators": {2, 1, 0, 0}, "output_feed": {2, 1, 0, 2},
+		} {
+			hasMetrics(t, s, fmt.Sprintf("joblets_executed_total{kind=%q} %d", kind, want.executed),
+				fmt.Sprintf(`joblets_saved_total{how="cached",kind=%q} %d`, kind, want.cached),
+				fmt.Sprintf(`joblets_saved_total{how="joined",kind=%q} %d`, kind, want.joined),
+				fmt.Sprintf("joblet_run_seconds_total{kind=%q} %d", kind, want.seconds))
+		}
+
+		begin := time.Now() // its response was not kept, but the results of the joblets before it were
+		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345, "operators": [{"actions": [{"field": "title", "action": "remove"}]}]}`)
+		assert.Equal(t, time.Second, time.Since(begin))
+	})
 }

@@ -35,7 +35,7 @@ func (s *Server) load() executor.Load {
 }
 
 // setLoad adds the load to the header of a response: the load hint, and an ORCA report if the
-// request has asked for one.
+// request has a header for it.
 func (s *Server) setLoad(header, request http.Header, job executor.Facts) {
 	if s.fault.Load() == faultSilent {
 		return
@@ -65,7 +65,7 @@ func hint(now time.Time, load executor.Load, job executor.Facts) string {
 	return fmt.Sprintf("at=%.3f, ", float64(now.UnixMilli())/1000) + strings.Join(figures(load, job), ", ")
 }
 
-// orca returns the same as an ORCA report. The utilizations are shares of the cores;
+// orca returns the load as an ORCA report in text format. The utilizations are shares of the cores;
 // application_utilization includes stalled joblets, so it can exceed 1.
 func orca(load executor.Load, job executor.Facts) string {
 	cores, stalled := float64(load.Cores), load.Stalled[executor.High]+load.Stalled[executor.Low]

@@ -7,8 +7,7 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// metrics are the metrics of jobs. Those of the executor are read from one snapshot per scrape by
-// loadCollector, so that they are consistent.
+// metrics are the metrics of jobs. Those of the executor are read at a scrape by executorMetrics.
 type metrics struct {
 	jobs  *prometheus.CounterVec
 	wait  *prometheus.HistogramVec
@@ -45,7 +44,7 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load, stati
 		}
 		m.wait.WithLabelValues(p)
 	}
-	registry.MustRegister(m.jobs, m.wait, m.saved, m.prefetches, loadCollector(load), jobletCollector(statistics))
+	registry.MustRegister(m.jobs, m.wait, m.saved, m.prefetches, executorMetrics{load, statistics})
 	return m
 }
 
@@ -70,42 +69,29 @@ func (m *metrics) optimised(saved rules.Saved) {
 	m.saved.WithLabelValues("conditions").Add(float64(saved.Conditions))
 }
 
-// loadCollector is a collector of metrics of the load.
-type loadCollector func() executor.Load
+// executorMetrics collects the metrics of the load, of joblets (the thesis, 3.4) and of the cache.
+type executorMetrics struct {
+	load       func() executor.Load
+	statistics func() executor.AllStatistics
+}
 
-func (c loadCollector) Describe(descs chan<- *prometheus.Desc) {
+func (c executorMetrics) Describe(descs chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(c, descs)
 }
 
-func (c loadCollector) Collect(out chan<- prometheus.Metric) {
-	send := func(name, help string, value int, labels prometheus.Labels) {
-		desc := prometheus.NewDesc("ruleserver_"+name, help, nil, labels)
-		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value))
-	}
-	load := c()
-	for p := range load.Running {
-		priority := prometheus.Labels{"priority": executor.Priority(p).String()}
-		send("stalled_joblets", "Joblets that are ready and wait for a core.", load.Stalled[p], priority)
-		send("jobs_running", "Jobs received and not finished, less those whose next joblet is stalled.",
-			load.Running[p], priority)
-	}
-	send("cores", "Joblets that can run at the same time.", load.Cores, nil)
-	send("cores_busy", "Cores that run a joblet.", load.Busy, nil)
-}
-
-// jobletCollector is a collector of metrics of joblets (the thesis, 3.4) and of the cache.
-type jobletCollector func() executor.AllStatistics
-
-func (c jobletCollector) Describe(descs chan<- *prometheus.Desc) {
-	prometheus.DescribeByCollect(c, descs)
-}
-
-func (c jobletCollector) Collect(out chan<- prometheus.Metric) {
+func (c executorMetrics) Collect(out chan<- prometheus.Metric) {
+	const count, gauge = prometheus.CounterValue, prometheus.GaugeValue
 	send := func(name, help string, kind prometheus.ValueType, value float64, labels prometheus.Labels) {
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ruleserver_"+name, help, nil, labels), kind, value)
 	}
-	count := prometheus.CounterValue
-	all := c()
+	load, all := c.load(), c.statistics()
+	for p := range load.Running {
+		priority := prometheus.Labels{"priority": executor.Priority(p).String()}
+		send("stalled_joblets", "Joblets that are ready and wait for a core.", gauge, float64(load.Stalled[p]), priority)
+		send("jobs_running", "Jobs received and not finished, less those whose next joblet is stalled.", gauge, float64(load.Running[p]), priority)
+	}
+	send("cores", "Joblets that can run at the same time.", gauge, float64(load.Cores), nil)
+	send("cores_busy", "Cores that run a joblet.", gauge, float64(load.Busy), nil)
 	for i, s := range all.Kinds {
 		kind := executor.Kind(i).String()
 		of := prometheus.Labels{"kind": kind}
@@ -118,5 +104,5 @@ func (c jobletCollector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	send("cache_evictions_total", "Results that were evicted to make room for others.", count, float64(all.Evictions), nil)
-	send("cache_bytes", "Size of the cached results.", prometheus.GaugeValue, float64(all.Bytes), nil)
+	send("cache_bytes", "Size of the cached results.", gauge, float64(all.Bytes), nil)
 }

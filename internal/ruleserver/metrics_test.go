@@ -2,7 +2,6 @@ package ruleserver
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -34,47 +33,19 @@ func TestMetrics(t *testing.T) {
 			wg.Go(func() { do(s, t.Context(), "POST", "/v1/jobs", body) })
 			synctest.Wait()
 		}
-		require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
-# HELP ruleserver_cores Joblets that can run at the same time.
-# TYPE ruleserver_cores gauge
-ruleserver_cores 1
-# HELP ruleserver_cores_busy Cores that run a joblet.
-# TYPE ruleserver_cores_busy gauge
-ruleserver_cores_busy 1
-# HELP ruleserver_jobs_running Jobs received and not finished, less those whose next joblet is stalled.
-# TYPE ruleserver_jobs_running gauge
-ruleserver_jobs_running{priority="high"} 0
-ruleserver_jobs_running{priority="low"} 1
-# HELP ruleserver_stalled_joblets Joblets that are ready and wait for a core.
-# TYPE ruleserver_stalled_joblets gauge
-ruleserver_stalled_joblets{priority="high"} 1
-ruleserver_stalled_joblets{priority="low"} 1
-`), "ruleserver_cores", "ruleserver_cores_busy", "ruleserver_jobs_running", "ruleserver_stalled_joblets"))
+		hasMetrics(t, s, `cores 1`, `cores_busy 1`, `jobs_running{priority="high"} 0`, `jobs_running{priority="low"} 1`,
+			`stalled_joblets{priority="high"} 1`, `stalled_joblets{priority="low"} 1`)
 		wg.Wait()
 
 		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 99}`) // rejected: counted in no metric
-		require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
-# HELP ruleserver_jobs_completed_total Jobs that ended.
-# TYPE ruleserver_jobs_completed_total counter
-ruleserver_jobs_completed_total{outcome="cancelled",priority="high"} 0
-ruleserver_jobs_completed_total{outcome="cancelled",priority="low"} 0
-ruleserver_jobs_completed_total{outcome="failed",priority="high"} 0
-ruleserver_jobs_completed_total{outcome="failed",priority="low"} 0
-ruleserver_jobs_completed_total{outcome="ok",priority="high"} 1
-ruleserver_jobs_completed_total{outcome="ok",priority="low"} 3
-ruleserver_jobs_completed_total{outcome="timeout",priority="high"} 0
-ruleserver_jobs_completed_total{outcome="timeout",priority="low"} 0
-`), "ruleserver_jobs_completed_total"))
-
-		page := do(s, t.Context(), "GET", "/metrics", "").Body.String()
-		for _, line := range []string{
-			// Low jobs wait 0 s, and twice 20 s for the first fetch and the high job's.
-			`ruleserver_wait_seconds_sum{priority="low"} 40`,
-			`ruleserver_wait_seconds_count{priority="low"} 3`,
-			`ruleserver_wait_seconds_sum{priority="high"} 10`,
-		} {
-			assert.Contains(t, page, line+"\n")
+		for _, outcome := range []string{"cancelled", "failed", "timeout"} {
+			for _, priority := range []string{"high", "low"} {
+				hasMetrics(t, s, fmt.Sprintf("jobs_completed_total{outcome=%q,priority=%q} 0", outcome, priority))
+			}
 		}
+		// Low jobs wait 0 s, and twice 20 s for the first fetch and the high job's.
+		hasMetrics(t, s, `jobs_completed_total{outcome="ok",priority="high"} 1`, `jobs_completed_total{outcome="ok",priority="low"} 3`,
+			`wait_seconds_sum{priority="low"} 40`, `wait_seconds_count{priority="low"} 3`, `wait_seconds_sum{priority="high"} 10`)
 	})
 }
 

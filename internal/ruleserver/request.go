@@ -78,7 +78,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	return body, nil
 }
 
-// request is what a task needs of the executor.
+// request returns the executor's request for a task.
 func (s *Server) request(t task) (executor.Request, error) {
 	version, err := s.feeds.version(t.job.Project)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
 	"example.org/pilotfish/internal/ruleserver/rules"
 	"example.org/pilotfish/internal/settings"
@@ -89,4 +91,52 @@ func TestExpected(t *testing.T) {
 	} {
 		assert.Equal(t, want, expected(http.Header{"Job-Expected": {text}}), text)
 	}
+}
+
+// queued sends jobs with these identifiers to a server with one core, each of another project, whose fetch takes 10 s. The
+// first one runs, the others wait. wait returns all responses.
+func queued(t *testing.T, ids ...string) (s *Server, wait func() []*httptest.ResponseRecorder) {
+	t.Helper()
+	s = newServer(t, func(c *Config) {
+		c.Feeds, c.Settings.Cores, c.Settings.Cost = example.AnyFeeds(), 1, Cost{fetch: 10 * time.Second}
+	})
+	var jobs sync.WaitGroup
+	responses := make([]*httptest.ResponseRecorder, len(ids))
+	for i, id := range ids {
+		jobs.Go(func() {
+			responses[i] = do(s, t.Context(), "POST", "/v1/jobs", fmt.Sprintf(`{"project_id": %d}`, i), "Job-Id: "+id)
+		})
+		synctest.Wait()
+	}
+	return s, func() []*httptest.ResponseRecorder { jobs.Wait(); return responses }
+}
+
+// A job that has not started can be withdrawn. Its response reports that, and its joblets never
+// run.
+func TestAWaitingJobCanBeWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, wait := queued(t, "runs", "waits")
+		withdraw := func(id string) int { return do(s, t.Context(), "DELETE", "/v1/jobs/"+id, "").Code }
+		time.Sleep(time.Second)
+		assert.Equal(t, []int{409, 404, 204, 404}, []int{withdraw("runs"), withdraw("other"), withdraw("waits"), func() int { synctest.Wait(); return withdraw("waits") }()})
+		responses := wait()
+		w := responses[1]
+		assert.Equal(t, []any{503, "withdrawn"}, []any{w.Code, w.Header().Get("Job-Started")})
+		assert.Contains(t, w.Body.String(), "urn:ruleserver:withdrawn")
+		assert.Equal(t, 200, responses[0].Code)
+		assert.Equal(t, 404, withdraw("runs"), "it has ended")
+		cached, _ := s.executor.Projects()
+		assert.Len(t, cached, 1, "the withdrawn job fetched nothing")
+	})
+}
+
+// Of two open jobs with the same ID, the first can be withdrawn.
+func TestTwoJobsWithOneID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, wait := queued(t, "first", "same", "same")
+		assert.Equal(t, 204, do(s, t.Context(), "DELETE", "/v1/jobs/same", "").Code)
+		for i, code := range []int{200, 503, 200} {
+			assert.Equal(t, code, wait()[i].Code, "job %d", i)
+		}
+	})
 }

@@ -23,7 +23,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Config is what New needs.
+// Config is the configuration of a Server.
 type Config struct {
 	Settings Settings
 
@@ -78,14 +78,14 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-const listingPath, loadPath, metricsPath = "/v1/cache/projects", "/v1/load", "/metrics"
+const listingPath, loadPath, metricsPath, prefetchPath = "/v1/cache/projects", "/v1/load", "/metrics", "/v1/prefetch"
 
 // Handler serves the HTTP interface: jobs, metrics, listing and health.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/jobs", s.serveJob)
+	mux.HandleFunc("POST /v1/jobs", s.serve)
 	mux.HandleFunc("DELETE /v1/jobs/{id}", s.withdraw)
-	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
+	mux.HandleFunc("POST "+prefetchPath, s.serve)
 	mux.HandleFunc("GET "+listingPath, s.serveListing)
 	mux.HandleFunc("GET "+loadPath, s.serveLoad)
 	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
@@ -104,7 +104,7 @@ func (s *Server) Handler() http.Handler {
 }
 
 // Drain makes the server unhealthy and lets it refuse new jobs, with a response that
-// says that they may be sent elsewhere. Open jobs go on. It cannot be undone.
+// says that they may be sent elsewhere. Open jobs continue. It cannot be undone.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // Drained reports whether the server drains and has no open job.

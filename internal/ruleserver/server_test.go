@@ -46,7 +46,7 @@ func (r *records) last(t *testing.T) Record {
 // change.
 func newServer(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
-	c := Config{Settings: Defaults(), Feeds: example.Feeds()}
+	c := Config{Settings: Defaults(), Feeds: os.DirFS("example/feeds")}
 	if change != nil {
 		change(&c)
 	}
@@ -66,6 +66,15 @@ func do(s *Server, ctx context.Context, method, path, body string, options ...st
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
 	return w
+}
+
+// hasMetrics checks that the metrics have these lines.
+func hasMetrics(t *testing.T, s *Server, lines ...string) {
+	t.Helper()
+	page := do(s, t.Context(), "GET", "/metrics", "").Body.String()
+	for _, line := range lines {
+		assert.Contains(t, page, "\nruleserver_"+line+"\n")
+	}
 }
 
 func TestThesisExample(t *testing.T) {

@@ -47,13 +47,33 @@ func Address(address string) (string, error) {
 func SplitAddress(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", 0, fmt.Errorf("%s is not host:port", Quote(address))
+		return "", 0, fmt.Errorf("%s is not host:port%s", Quote(address), misread(address))
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return "", 0, fmt.Errorf("%s is not host:port: the port is not between 1 and 65535", Quote(address))
+		hint := misread(address)
+		if hint == "" {
+			hint = ": the port is not between 1 and 65535"
+		}
+		return "", 0, fmt.Errorf("%s is not host:port%s", Quote(address), hint)
 	}
 	return host, int(n), nil
+}
+
+// misread returns a hint for a text that is commonly given as host:port, or "".
+func misread(address string) string {
+	host, _, path := strings.Cut(address, "/")
+	switch {
+	case path && host != "":
+		return "; an address has no path: write " + Cut(host, 80)
+	case strings.Contains(address, ","):
+		return "; commas do not separate addresses"
+	case strings.Count(address, ":") > 1:
+		return "; an IPv6 address needs brackets, as in [fd00::3]:9001"
+	case HostName(address):
+		return "; the port is missing: write " + Cut(address, 80) + ":PORT"
+	}
+	return ""
 }
 
 // JoinAddress is Address for a separate host and port.

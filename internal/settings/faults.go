@@ -168,7 +168,7 @@ func edits(a, b string) int {
 // URL adds a fault if a text is not an http or https URL, or has credentials, which would be logged.
 func (f *Faults) URL(key, text string) {
 	switch u, err := url.Parse(text); {
-	case err == nil && u.User != nil:
+	case err == nil && u.User != nil, err != nil && strings.Contains(text, "@"): // the default message would show the credentials
 		f.Add(key, "it holds credentials, which do not belong in a configuration file")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		f.Add(key, "%q is not a URL such as http://127.0.0.1:9090", text)

@@ -10,7 +10,7 @@ import (
 const (
 	// unixPrefix begins the address of a socket in the file system.
 	unixPrefix = "unix:"
-	// maxUnixPath is what fits into a socket's address on Linux, with its final 0.
+	// maxUnixPath is the maximum length of a socket's path on Linux, without the final 0 byte.
 	maxUnixPath = 107
 )
 
@@ -34,7 +34,7 @@ func (f *Faults) Listen(key, address string) {
 	case address != "" && strings.Trim(address, "0123456789") == "":
 		f.Add(key, "%q is not host:port; write 127.0.0.1:%s", address, address)
 	default:
-		f.Add(key, "%q is not host:port", address)
+		f.Add(key, "%q is not host:port%s", address, misread(address))
 	}
 }
 

@@ -103,9 +103,11 @@ func TestAddress(t *testing.T) {
 func TestAddressRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                              `"" is not host:port`,
-		"a":                             `"a" is not host:port`,
-		"::1:80":                        `"::1:80" is not host:port`,
+		"a":                             `"a" is not host:port; the port is missing: write a:PORT`,
+		"::1:80":                        `"::1:80" is not host:port; an IPv6 address needs brackets, as in [fd00::3]:9001`,
 		"a:http":                        `"a:http" is not host:port: the port is not between 1 and 65535`,
+		"a:1/api":                       `"a:1/api" is not host:port; an address has no path: write a:1`,
+		"a:1,":                          `"a:1," is not host:port; commas do not separate addresses`,
 		"a:0":                           `"a:0" is not host:port: the port is not between 1 and 65535`,
 		"a:65536":                       `"a:65536" is not host:port: the port is not between 1 and 65535`,
 		":80":                           `host "" is not a name or an IP address`,

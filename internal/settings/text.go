@@ -1,6 +1,9 @@
 package settings
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // MaxText bounds a text from outside that is stored, logged or displayed, in bytes.
 const MaxText = 512
@@ -13,3 +16,6 @@ func Cut(text string, limit int) string {
 	}
 	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
 }
+
+// Minute formats a time for a message, which can be read days later and in another time zone.
+func Minute(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }

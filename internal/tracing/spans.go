@@ -32,7 +32,6 @@ func Ended(r *record.Job) {
 	job.End(trace.WithTimestamp(r.Arrived.Add(r.Total)))
 }
 
-// attempt makes the span of one attempt.
 func attempt(ctx context.Context, tracer trace.Tracer, arrived time.Time, a *record.Attempt) {
 	fields := func(e zapcore.ObjectEncoder) { _ = a.MarshalLogObject(e) } // it always returns nil
 	_, span := tracer.Start(ctx, "attempt", trace.WithTimestamp(arrived.Add(a.Start)), trace.WithSpanKind(trace.SpanKindClient),

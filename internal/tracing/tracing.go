@@ -96,7 +96,7 @@ func New(s Settings, version string, failed func(error)) (*Tracer, error) {
 	from, err := resource.New(context.Background(), resource.WithAttributes(
 		attribute.String("service.name", "pilotfish"), attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
-		logger.Error(err, "OTEL_RESOURCE_ATTRIBUTES is malformed") // the rest of it counts
+		logger.Error(err, "OTEL_RESOURCE_ATTRIBUTES is malformed") // its valid part is used
 	}
 	reported := &reporting{SpanExporter: exporter, failed: failed}
 	providing := []sdktrace.TracerProviderOption{

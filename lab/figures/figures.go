@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/lab/stats"
@@ -65,13 +66,7 @@ func (p *Page) WriteHTML(w io.Writer) error {
 }
 
 // Unknown returns n unknown values.
-func Unknown(n int) []float64 {
-	values := make([]float64, n)
-	for i := range values {
-		values[i] = -1
-	}
-	return values
-}
+func Unknown(n int) []float64 { return slices.Repeat([]float64{-1}, n) }
 
 // Quantities returns the thesis's figures 4 to 9 and 11 to 13: means by priority, and percentiles for each priority.
 func Quantities(names []string, runs []stats.Run) (all []Bars) {

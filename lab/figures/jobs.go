@@ -1,6 +1,9 @@
 package figures
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // MaxJobs is the number of jobs of a run that are shown: its first ones.
 const MaxJobs = 1500
@@ -45,12 +48,7 @@ func (j *Jobs) Sort() {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if j.At[a] < j.At[b] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(j.At[a], j.At[b]) })
 	var sorted Jobs
 	for _, i := range order[:min(MaxJobs, len(order))] {
 		sorted.Add(j.At[i], j.First[i], j.Last[i], j.Whole[i])

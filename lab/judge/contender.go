@@ -36,18 +36,21 @@ func (c Contender) String() string {
 	return c.Policy
 }
 
-// base is a kind of rival. The contender that stands for it is chosen for each setting.
-type base struct {
+// rivalKind is a rival with a grid of limits. For each setting, the contender with the best limit is chosen from the
+// grid.
+type rivalKind struct {
 	name  string
 	alone bool
-	grid  []Contender // by their limits
+	grid  []Contender // by rising limit
 }
 
-// bases are first those with as many processes as pilotfish, then those in one process.
-func bases() (all []base) {
-	bounds, stalled, uneven := []float64{1, 1.1, 1.3, 1.7, 2.5, 4}, []float64{0.1, 0.25, 0.6, 1.5, 4, 10, 25}, []float64{1, 4, 16, 64, 256}
+// rivalKinds returns first the rivals with as many processes as pilotfish, then those in one process. Limits below the
+// smallest of each grid would change nothing: a bound is never below the mean, and a single stalled joblet, or a
+// difference of one job, already exceeds the smallest limit.
+func rivalKinds() (all []rivalKind) {
+	bounds, stalled, uneven := []float64{1, 1.1, 1.3, 1.7, 2.5, 4}, []float64{0.03, 0.1, 0.25, 0.6, 1.5, 4, 10, 25}, []float64{0.5, 1, 4, 16, 64, 256}
 	add := func(name string, policy string, alone bool, limits ...float64) {
-		b := base{name: name, alone: alone}
+		b := rivalKind{name: name, alone: alone}
 		for _, limit := range limits {
 			b.grid = append(b.grid, Contender{Policy: policy, Limit: limit, Alone: alone})
 		}
@@ -58,7 +61,7 @@ func bases() (all []base) {
 	add("dynamic", "dynamic", false, stalled...)
 	add("cache-threshold", "cache-threshold", false, uneven...)
 	add("heft", "heft", false, 0)
-	all = append(all, base{name: "others", grid: []Contender{{Policy: "least-in-flight"}, {Policy: "p2c-ewma"}, {Policy: "sticky-until"}}})
+	all = append(all, rivalKind{name: "others", grid: []Contender{{Policy: "least-in-flight"}, {Policy: "p2c-ewma"}, {Policy: "sticky-until"}}})
 	add("bounded-hash, 1", "bounded-hash", true, bounds...)
 	add("dynamic, 1", "dynamic", true, stalled...)
 	add("cache-threshold, 1", "cache-threshold", true, uneven...)
@@ -66,17 +69,15 @@ func bases() (all []base) {
 	return all
 }
 
-// atEdge says whether a contender has the least or the largest limit of its grid.
-func (b *base) atEdge(c Contender) bool {
-	return c.Limit > 0 && (c == b.grid[0] || c == b.grid[len(b.grid)-1])
-}
+// atEdge reports whether a contender has the largest limit of its grid, so that a still larger limit could be better.
+func (b *rivalKind) atEdge(c Contender) bool { return c.Limit > 0 && c == b.grid[len(b.grid)-1] }
 
 // tuning is the number of seeds for choosing a contender.
 const tuning = 3
 
 // tune returns the contender whose low jobs wait least. After each of the seeds, the better half of the contenders is kept
 // for the next. wait returns a contender's mean wait with a seed; sum is the sum over all seeds.
-func (b *base) tune(wait func(c Contender, seed int) (float64, error)) (chosen Contender, sum float64, err error) {
+func (b *rivalKind) tune(wait func(c Contender, seed int) (float64, error)) (chosen Contender, sum float64, err error) {
 	type candidate struct {
 		Contender
 		sum float64
@@ -121,11 +122,11 @@ const (
 	figures
 )
 
-// unprobed are the policies that choose by the project and this sidecar's own jobs: a probe would change nothing. A single
-// process that sees every job sends no probes either: it would learn little.
+// unprobed lists the policies that use only the project and this sidecar's own jobs, so that a probe would change
+// nothing. A single process that sees every job sends no probes either, because it knows the load already.
 var unprobed = []string{"bounded-hash", "least-in-flight", "p2c-ewma", "plan"}
 
-// leastWait is the shortest wait that a run reports, in seconds: nobody notices shorter ones.
+// leastWait replaces shorter waits in the result of a run, in seconds: nobody notices them.
 const leastWait = 0.010
 
 // Play simulates the jobs with upstreams whose caches have the given number of bytes.

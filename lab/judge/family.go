@@ -10,7 +10,7 @@ import (
 	"example.org/pilotfish/lab/workload"
 )
 
-// Range is what a number is drawn from. Draws are even in the logarithm.
+// Range holds the bounds of a random number. Its logarithm is drawn uniformly.
 type Range struct {
 	Low, High float64
 }
@@ -32,22 +32,22 @@ func (r Range) String() string {
 type Family struct {
 	Name    string
 	Pattern workload.Pattern
-	// Load is the work of all jobs without fetches over what all cores can do; Fetch the
-	// mean fetch of a job's project over the mean work of a job.
+	// Load is the work of all jobs, without fetches, divided by what all cores can do in the same time. Fetch is the
+	// mean fetch time of a job's project divided by the mean work of a job.
 	Load, Fetch Range
 	// Cache is the share of all projects' data that an upstream's cache can hold. High is the
 	// share of high jobs among all jobs.
 	Cache, High                      Range
 	Upstreams, Cores, Sidecars, Jobs Range
-	// Hints says whether upstreams send load hints, respond to probes, and withdraw waiting jobs: all do that can.
+	// Hints makes every capable upstream send load hints, respond to probes, and withdraw waiting jobs.
 	Hints bool
-	// seeds is how many judge each setting, after those that tune.
+	// seeds is the number of seeds with which each setting is judged, besides those for tuning.
 	seeds int
-	// change makes the rest of a setting.
+	// change sets the remaining fields of a setting.
 	change func(*rand.Rand, *Setting)
 }
 
-// usual is a family with the ranges that most have.
+// usual returns a family with the ranges that most families have, and with the given changes.
 func usual(name string, changes ...func(*Family)) Family {
 	f := Family{
 		Name: name, Pattern: "schedules", Load: Range{0.5, 0.8}, Fetch: Range{0.2, 2}, Cache: Range{1, 1},
@@ -60,7 +60,7 @@ func usual(name string, changes ...func(*Family)) Family {
 	return f
 }
 
-// Families are all that is judged.
+// Families returns the families that are judged.
 func Families() []Family {
 	setting := func(change func(*Setting)) func(*Family) {
 		return func(f *Family) { f.change = func(_ *rand.Rand, s *Setting) { change(s) } }
@@ -153,12 +153,12 @@ func Families() []Family {
 		usual("no reports", silent(func(v *sim.Sidecars) { v.Unpolled = true })),
 		usual("rare reports", silent(func(v *sim.Sidecars) { v.Interval = 30 * time.Second })),
 		usual("untold cores", fleet(func(_ *rand.Rand, f *sim.Fleet) { f.Secretive = true })),
-		// Of one Prometheus server; these upstreams send no hints.
+		// The reports come from one Prometheus server; these upstreams send no hints.
 		usual("old reports", silent(func(v *sim.Sidecars) { v.Interval, v.Lag, v.Together = 15*time.Second, 8*time.Second, true })),
 	}
 }
 
-// Raced are the fleet and the jobs of make race, by one sidecar and by three.
+// Raced returns the fleet and the jobs of make race as families, with one sidecar and with three.
 func Raced() (all []Family) {
 	for _, sidecars := range []float64{1, 3} {
 		for _, pattern := range []workload.Pattern{"schedules", "sources", "steady"} {

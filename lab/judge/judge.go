@@ -21,13 +21,13 @@ import (
 const (
 	// draws is how many settings are drawn of each family.
 	draws = 3
-	// floor replaces shorter waits on both sides of a ratio, in seconds: the ratio of two of them means nothing.
+	// floor replaces shorter waits on both sides of a ratio, in seconds: the ratio of two shorter waits means nothing.
 	floor = 0.05
 )
 
 // Judgement is the result of all families.
 type Judgement struct {
-	Hash     string // or what else the settings were drawn from
+	Hash     string // or another text from which the settings were drawn
 	Ledger   string // the medians of all judgings, if they are known
 	Verdicts []Verdict
 }
@@ -41,17 +41,18 @@ type Verdict struct {
 // played is the result of one setting.
 type played struct {
 	ours     Outcome
-	queued   Outcome // ours, where upstreams serve jobs by arrival
+	queued   Outcome // ours, if upstreams are first come, first served
 	unprobed Outcome // ours, without probes
+	alone    Outcome // ours, in one process that sees every job
 	bases    []Outcome
 	tuned    []Contender
-	sums     []float64 // of the waits where they were tuned
+	sums     []float64 // of the rivals' waits on the tuning seeds
 }
 
-// best is the base that was best where it was tuned, of those that among accepts.
-func (p *played) best(among func(b *base) bool) Outcome {
+// best returns the outcome of the rival with the smallest wait on the tuning seeds, among those that among accepts.
+func (p *played) best(among func(b *rivalKind) bool) Outcome {
 	best, least := 0, math.Inf(1)
-	for i, b := range bases() {
+	for i, b := range rivalKinds() {
 		if among(&b) && p.sums[i] < least {
 			best, least = i, p.sums[i]
 		}
@@ -59,7 +60,7 @@ func (p *played) best(among func(b *base) bool) Outcome {
 	return p.bases[best]
 }
 
-func (p *played) bestOfAll() Outcome { return p.best(func(*base) bool { return true }) }
+func (p *played) bestOfAll() Outcome { return p.best(func(*rivalKind) bool { return true }) }
 
 // Judge plays families. ended is called after each setting, one call at a time.
 func Judge(ctx context.Context, hash string, families []Family, ended func(ended, all int)) (*Judgement, error) {
@@ -89,7 +90,7 @@ func Judge(ctx context.Context, hash string, families []Family, ended func(ended
 	return j, nil
 }
 
-// play draws a setting, chooses the limits of every base on the tuning seeds, and simulates all
+// play draws a setting, chooses the limits of every rival on the tuning seeds, and simulates all
 // contenders on the remaining seeds.
 func (f *Family) play(ctx context.Context, hash string, number int) (p played, err error) {
 	s := f.draw(Seed(hash, f.Name, number))
@@ -105,7 +106,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 			return p, err
 		}
 	}
-	for _, b := range bases() {
+	for _, b := range rivalKinds() {
 		chosen, sum, err := b.tune(func(c Contender, n int) (float64, error) {
 			o, err := c.Play(ctx, s, tuned[n].jobs, tuned[n].cache, tuned[n].seed)
 			return max(floor, o[Waits]), err
@@ -115,7 +116,8 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 		}
 		p.tuned, p.sums = append(p.tuned, chosen), append(p.sums, sum)
 	}
-	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true}, Contender{Policy: "expected", Unprobed: true})
+	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true}, Contender{Policy: "expected", Unprobed: true},
+		Contender{Policy: "expected", Alone: true})
 	all := make([]Outcome, len(contenders))
 	for n := range f.seeds {
 		seed := Seed(hash, f.Name, number, "judged", n)
@@ -134,7 +136,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 		}
 	}
 	p.bases, all = all[:len(p.tuned)], all[len(p.tuned):]
-	p.ours, p.queued, p.unprobed = all[0], all[1], all[2]
+	p.ours, p.queued, p.unprobed, p.alone = all[0], all[1], all[2], all[3]
 	return p, nil
 }
 
@@ -146,7 +148,7 @@ func (v *Verdict) mean(of func(p *played) float64) (mean float64) {
 	return mean
 }
 
-// means are those of figures, each ours and that of the best base.
+// means returns two means over the settings for each figure: ours and the best rival's.
 func (v *Verdict) means(figures ...int) (all []float64) {
 	for _, figure := range figures {
 		all = append(all,
@@ -156,14 +158,19 @@ func (v *Verdict) means(figures ...int) (all []float64) {
 	return all
 }
 
-// ratio is the geometric mean over the settings of ours over a base's.
+// ratio returns our figure divided by a rival's, as the geometric mean over the settings.
 func (v *Verdict) ratio(figure int, base func(p *played) Outcome) float64 {
+	return v.compare(figure, func(p *played) Outcome { return p.ours }, base)
+}
+
+// compare returns a figure of one outcome divided by that of another, as the geometric mean over the settings.
+func (v *Verdict) compare(figure int, one, other func(p *played) Outcome) float64 {
 	return math.Exp(v.mean(func(p *played) float64 {
-		return math.Log(max(floor, p.ours[figure]) / max(floor, base(p)[figure]))
+		return math.Log(max(floor, one(p)[figure]) / max(floor, other(p)[figure]))
 	}))
 }
 
-// headlines are what ratios compares with the best base.
+// headlines are the figures that ratios compares with the best rival's.
 var headlines = []struct {
 	name   string
 	figure int
@@ -171,20 +178,22 @@ var headlines = []struct {
 	{"all waits", Waits}, {"duration", Time}, {"p99", WaitsP99}, {"until start", Low}, {"its p99", LowP99}, {"all, high", HighWaits}, {"high p99", HighWaitsP99},
 }
 
-// ratios are the headlines over the best base, then all waits over the best with as many processes and in one.
+// ratios returns our headline figures divided by the best rival's. Then, for all waits: ours over the best rival with as many
+// processes; ours over the best in one process; ours over ours in one process, the loss because each sidecar sees only its own
+// jobs; and ours in one process over the best in one, the loss by the rule.
 func (v *Verdict) ratios() (all []float64) {
 	for _, h := range headlines {
 		all = append(all, v.ratio(h.figure, (*played).bestOfAll))
 	}
-	for _, alone := range []bool{false, true} {
-		all = append(all, v.ratio(Waits, func(p *played) Outcome { return p.best(func(b *base) bool { return b.alone == alone }) }))
-	}
-	return all
+	many := func(p *played) Outcome { return p.best(func(b *rivalKind) bool { return !b.alone }) }
+	one := func(p *played) Outcome { return p.best(func(b *rivalKind) bool { return b.alone }) }
+	alone := func(p *played) Outcome { return p.alone }
+	return append(all, v.ratio(Waits, many), v.ratio(Waits, one), v.ratio(Waits, alone), v.compare(Waits, alone, one))
 }
 
-// byBase are all waits over each base.
-func (v *Verdict) byBase() (all []float64) {
-	for i := range bases() {
+// byRival returns the ratio of all waits to each rival's.
+func (v *Verdict) byRival() (all []float64) {
+	for i := range rivalKinds() {
 		all = append(all, v.ratio(Waits, func(p *played) Outcome { return p.bases[i] }))
 	}
 	return all

@@ -42,18 +42,22 @@ func TestSettingsAreWithinTheirRanges(t *testing.T) {
 	}
 }
 
+// tiny is a family of small settings.
+func tiny(name string) Family {
+	return usual(name, func(f *Family) {
+		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{150, 300}, Range{2, 3}, Range{2, 4}, Range{2, 3}
+	})
+}
+
 // The table does not depend on how many settings are simulated at once, and another hash draws
 // other settings.
 func TestJudgementsAreOfTheirHash(t *testing.T) {
-	tiny := usual("tiny", func(f *Family) {
-		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{150, 300}, Range{2, 3}, Range{2, 4}, Range{2, 3}
-	})
-	other := tiny
-	other.Name, other.Hints = "other", false
+	other := tiny("other")
+	other.Hints = false
 	table := func(hash string, parallel int) string {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(parallel))
 		count := 0
-		j, err := Judge(t.Context(), hash, []Family{tiny, other}, func(ended, all int) {
+		j, err := Judge(t.Context(), hash, []Family{tiny("tiny"), other}, func(ended, all int) {
 			count++
 			assert.Equal(t, []int{count, 2 * draws}, []int{ended, all})
 		})
@@ -74,12 +78,9 @@ func TestJudgementsAreOfTheirHash(t *testing.T) {
 // Every documented algorithm is simulated. The table has their names, and is the same for the same
 // draw.
 func TestDocuments(t *testing.T) {
-	tiny := usual("tiny", func(f *Family) {
-		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{150, 300}, Range{2, 3}, Range{2, 4}, Range{2, 3}
-	})
 	table := func(draw string) string {
 		var out strings.Builder
-		require.NoError(t, PlayDocuments(t.Context(), &out, draw, []Family{tiny}))
+		require.NoError(t, PlayDocuments(t.Context(), &out, draw, []Family{tiny("tiny")}))
 		return out.String()
 	}
 	first := table("a")
@@ -90,8 +91,8 @@ func TestDocuments(t *testing.T) {
 
 func TestRatios(t *testing.T) {
 	p := func(ours, best float64) played {
-		p := played{ours: Outcome{Waits: ours, Time: 4, Fetches: 50}, tuned: make([]Contender, len(bases()))}
-		for range bases() {
+		p := played{ours: Outcome{Waits: ours, Time: 4, Fetches: 50}, alone: Outcome{Waits: 4}, tuned: make([]Contender, len(rivalKinds()))}
+		for range rivalKinds() {
 			p.bases, p.sums = append(p.bases, Outcome{Waits: 8, Time: 8}), append(p.sums, 10)
 		}
 		p.bases[1], p.sums[1] = Outcome{Waits: best, Time: 8, Fetches: 100}, 3
@@ -104,7 +105,9 @@ func TestRatios(t *testing.T) {
 	assert.InDelta(t, 1, ratios[2], 1e-9, "two waits below the floor")
 	assert.InDelta(t, 0.5, ratios[len(headlines)], 1e-9, "the best with as many processes")
 	assert.InDelta(t, math.Cbrt(9.0/8/8/8), ratios[len(headlines)+1], 1e-9, "in one process")
-	assert.InDelta(t, 0.5, v.byBase()[1], 1e-9)
+	assert.InDelta(t, math.Cbrt(9.0/4/4/4), ratios[len(headlines)+2], 1e-9, "over ours in one process")
+	assert.InDelta(t, 0.5, ratios[len(headlines)+3], 1e-9, "ours in one process over the best in one")
+	assert.InDelta(t, 0.5, v.byRival()[1], 1e-9)
 	j := Judgement{Verdicts: []Verdict{v, {Family: usual("b"), played: [draws]played{p(12, 10), p(12, 10), p(12, 10)}}}}
 	assert.InDelta(t, 0.85, j.medians((*Verdict).ratios)[0], 1e-9)
 	assert.Equal(t, []string{"b"}, j.above((*Verdict).ratios, 0))
@@ -115,7 +118,7 @@ func TestRatios(t *testing.T) {
 // Three seeds choose a contender. After each, the better half remains: the worst on the first seed is not
 // simulated on the others.
 func TestTuning(t *testing.T) {
-	b := base{grid: []Contender{{Limit: 1}, {Limit: 2}, {Limit: 3}, {Limit: 4}}}
+	b := rivalKind{grid: []Contender{{Limit: 1}, {Limit: 2}, {Limit: 3}, {Limit: 4}}}
 	waits := map[float64][]float64{1: {1, 9, 9}, 2: {2, 2, 2}, 3: {3, 0, 0}, 4: {4, 0, 0}}
 	runs := 0
 	chosen, sum, err := b.tune(func(c Contender, seed int) (float64, error) {
@@ -124,8 +127,8 @@ func TestTuning(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, []any{2.0, 6.0, 4 + 2 + 1}, []any{chosen.Limit, sum, runs})
-	assert.True(t, b.atEdge(b.grid[0]) && b.atEdge(b.grid[3]) && !b.atEdge(b.grid[1]))
-	for _, b := range bases() {
+	assert.True(t, b.atEdge(b.grid[3]) && !b.atEdge(b.grid[0]) && !b.atEdge(b.grid[1]))
+	for _, b := range rivalKinds() {
 		assert.False(t, b.grid[0].Limit == 0 && b.atEdge(b.grid[0]), "without a limit there is no edge")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"example.org/pilotfish/lab/workload"
 )
 
-// The time in which jobs arrive, and how much of it does not count.
+// The time in which jobs arrive, and the warm-up at its start, which is not measured.
 const (
 	length = 1200 * time.Second
 	warmUp = 300 * time.Second
@@ -23,7 +23,7 @@ type Setting struct {
 	Fleet              sim.Fleet
 	Sidecars           sim.Sidecars
 	WarmUp             time.Duration // jobs that begin in it are not counted
-	Flood              bool          // the project with the most jobs does not count
+	Flood              bool          // the jobs of the busiest project, the flood, are not measured
 }
 
 func (f *Family) draw(seed uint64) *Setting {
@@ -43,8 +43,8 @@ func (f *Family) draw(seed uint64) *Setting {
 	return s
 }
 
-// Jobs are those of a seed. Their work is scaled to the setting's load, and their fetches to
-// its fetch; cache is how much an upstream's holds.
+// Jobs generates the jobs of a seed. Their work is scaled to the setting's load, and their fetches to its fetch time.
+// cache is the size of an upstream's cache in bytes.
 func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 	w := s.Workload
 	w.Seed = seed
@@ -73,7 +73,7 @@ func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 	return jobs, max(largest, int64(s.Cache*total)), nil
 }
 
-// mostOf is the project that the most jobs are for.
+// mostOf returns the project with the most jobs.
 func mostOf(jobs []trace.Job) uint64 {
 	counts, most := map[trace.Project]int{}, jobs[0].Project
 	for i := range jobs {
@@ -85,7 +85,7 @@ func mostOf(jobs []trace.Job) uint64 {
 	return intake.Key(string(most))
 }
 
-// cores are those of all upstreams, in those of usual speed.
+// cores returns the sum of all upstreams' cores, in cores of usual speed.
 func (s *Setting) cores() float64 {
 	u := s.Fleet.Unlike
 	return float64(s.Fleet.Upstreams*s.Fleet.Cores) + float64(u.Upstreams)*(float64(u.Cores)*u.Speed-float64(s.Fleet.Cores))

@@ -32,7 +32,7 @@ replace shorter waits. Upstreams send load hints and respond to probes wherever 
 	if err != nil {
 		return err
 	}
-	for _, g := range []*stats.Grid{j.ratios(), j.bases(), j.costs(), j.probes(), j.orders(), j.ranges(), j.tuned()} {
+	for _, g := range []*stats.Grid{j.ratios(), j.byRivals(), j.costs(), j.probes(), j.orders(), j.ranges(), j.tuned()} {
 		if err := g.WriteText(w); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ replace shorter waits. Upstreams send load hints and respond to probes wherever 
 	return nil
 }
 
-// table has a line for each family: its numbers, if it has any.
+// table returns a table with a line for each family that has numbers.
 func (j *Judgement) table(over, heads []string, numbers func(*Verdict) []float64) *stats.Grid {
 	g := &stats.Grid{Left: 1, Heads: [][]string{over, heads}}
 	for i := range j.Verdicts {
@@ -51,7 +51,7 @@ func (j *Judgement) table(over, heads []string, numbers func(*Verdict) []float64
 	return g
 }
 
-// summed adds the medians of the families, and how many are above the limit.
+// summed adds two lines: the medians over the families, and how many families are above the limit.
 func (j *Judgement) summed(g *stats.Grid, of func(*Verdict) []float64) *stats.Grid {
 	above := []string{fmt.Sprintf("families above %v", limit)}
 	for i := range of(&j.Verdicts[0]) {
@@ -61,7 +61,7 @@ func (j *Judgement) summed(g *stats.Grid, of func(*Verdict) []float64) *stats.Gr
 	return g
 }
 
-// heads are those of a table with the headlines.
+// heads returns the column titles of a table of the headlines.
 func heads() []string {
 	all := []string{"family"}
 	for _, h := range headlines {
@@ -71,17 +71,17 @@ func heads() []string {
 }
 
 func (j *Judgement) ratios() *stats.Grid {
-	return j.summed(j.table([]string{"ours over best, low jobs", "", "", "", "", "", "", "", "all waits over the best:"},
-		append(heads(), "as many", "one process"), (*Verdict).ratios), (*Verdict).ratios)
+	return j.summed(j.table([]string{"ours over best, low jobs", "", "", "", "", "", "", "", "all waits over the best:", "", "and over ours in one process,", "which is over the best in one:"},
+		append(heads(), "as many", "one process", "(information)", "(rule)"), (*Verdict).ratios), (*Verdict).ratios)
 }
 
-func (j *Judgement) bases() *stats.Grid {
-	return j.summed(j.table([]string{"all waits, ours over"}, append([]string{"family"}, names()...), (*Verdict).byBase), (*Verdict).byBase)
+func (j *Judgement) byRivals() *stats.Grid {
+	return j.summed(j.table([]string{"all waits, ours over"}, append([]string{"family"}, names()...), (*Verdict).byRival), (*Verdict).byRival)
 }
 
-// names are those of the bases.
+// names returns the names of the rivals.
 func names() (all []string) {
-	for _, b := range bases() {
+	for _, b := range rivalKinds() {
 		all = append(all, b.name)
 	}
 	return all
@@ -121,7 +121,7 @@ func (j *Judgement) above(of func(*Verdict) []float64, column int) (names []stri
 	return names
 }
 
-// costs is what the waits cost, in the mean over the settings.
+// costs returns the table of the cost of waits, averaged over the settings.
 func (j *Judgement) costs() *stats.Grid {
 	g := j.table(
 		[]string{"fetches per 1,000 jobs:", "", "", "unanswered:", "", "low jobs, s, all waits:", "", "duration:", "", "until start:"},
@@ -134,7 +134,7 @@ func (j *Judgement) costs() *stats.Grid {
 	return g
 }
 
-// probes is the effect of probes on our policy. Where upstreams cannot be probed, there is none.
+// probes returns the table of the effect of probes on our policy, for the families whose upstreams can be probed.
 func (j *Judgement) probes() *stats.Grid {
 	over := func(v *Verdict) (numbers []float64) {
 		for _, h := range headlines {
@@ -145,15 +145,16 @@ func (j *Judgement) probes() *stats.Grid {
 	return j.summed(j.table([]string{"ours over ours without probes, low jobs", "", "", "", "", "", "", ""}, heads(), over), over)
 }
 
-// orders is what the upstreams' order of jobs does for our policy, and its geometric mean over the families whose low jobs
-// wait more than 50 ms by arrival.
+// orders returns the table of our policy with upstreams that run short jobs first, compared with first come, first
+// served. The last line is the geometric mean over the families whose low jobs wait more than 50 ms when first come,
+// first served.
 func (j *Judgement) orders() *stats.Grid {
 	sums, waiting := make([]float64, 5), 0.0
 	g := j.table(
 		[]string{"ours, queues by expected length over those by arrival", "", "", "", "", "", "unanswered:", "", "by arrival, s:"},
 		[]string{"family", "all low waits", "low time", "until start", "its p99", "high, until start", "ours", "by arrival", "low wait"},
 		func(v *Verdict) (numbers []float64) {
-			if v.Name == "arrival order" { // these upstreams know no other
+			if v.Name == "arrival order" { // these upstreams always serve by arrival
 				return nil
 			}
 			queued := func(figure int) float64 { return v.mean(func(p *played) float64 { return p.queued[figure] }) }
@@ -191,17 +192,17 @@ func (j *Judgement) ranges() *stats.Grid {
 	return g
 }
 
-// tuned has a line for each setting, with the contender that was chosen for each base, and the best base. Its last line
-// counts the chosen limits that are the smallest or the largest of their grid.
+// tuned returns a table with a line for each setting: the contender that was chosen for each rival, and the best rival.
+// Its last line counts the chosen limits that are the largest of their grid.
 func (j *Judgement) tuned() *stats.Grid {
 	g := &stats.Grid{Left: 12, Heads: [][]string{append([]string{"family", "best"}, names()...)}}
-	edges := make([]int, len(bases()))
+	edges := make([]int, len(rivalKinds()))
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
 		for _, p := range v.played {
 			row := []string{v.Name, ""}
 			best := 0
-			for n, b := range bases() {
+			for n, b := range rivalKinds() {
 				row = append(row, p.tuned[n].String())
 				if p.sums[n] < p.sums[best] {
 					best = n
@@ -214,7 +215,7 @@ func (j *Judgement) tuned() *stats.Grid {
 			g.Rows = append(g.Rows, row)
 		}
 	}
-	row := []string{"at an edge of the grid", ""}
+	row := []string{"at the end of the grid", ""}
 	for _, n := range edges {
 		row = append(row, fmt.Sprintf("%d of %d", n, draws*len(j.Verdicts)))
 	}
@@ -222,10 +223,10 @@ func (j *Judgement) tuned() *stats.Grid {
 	return g
 }
 
-// listed are the columns that a line of the list has.
+// listed are the columns of a line in judgings.txt.
 var listed = []string{"all waits", "duration", "p99", "high p99", "until start"}
 
-// Line sums a judgement up in one line, for the list of all.
+// Line returns the line that sums up a judgement in judgings.txt.
 func (j *Judgement) Line() string {
 	var medians []string
 	for i, m := range j.medians((*Verdict).ratios) {
@@ -237,7 +238,8 @@ func (j *Judgement) Line() string {
 		j.Hash, len(j.Verdicts), strings.Join(medians, ", "), limit, cmp.Or(strings.Join(j.above((*Verdict).ratios, 0), ", "), "none"))
 }
 
-// Medians are those of each column of a list's lines, without the lines of before there were rivals in one process.
+// Medians returns the medians of each column of judgings.txt, without the lines from before there were rivals in one
+// process.
 func Medians(list string) string {
 	numbers := map[string][]float64{}
 	judgings := 0

@@ -42,6 +42,6 @@ func (p *pilotfish) subscribe(w *world, s *server, address string) {
 			}
 			follows = known[b]
 		}
-		w.events.Add(w.now+eventDelay, 0, func() { p.pool.Changed(w.time(), address, []prompts.Change{next}) })
+		w.events.Add(w.now+eventDelay, 0, func() { p.pool.CacheChanged(w.time(), address, []prompts.Change{next}) })
 	})
 }

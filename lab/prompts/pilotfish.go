@@ -66,7 +66,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 	return p
 }
 
-// poll reads a server's metrics as vLLM exposes them, and schedules the next poll. before is what the last poll read.
+// poll reads a server's metrics as vLLM exposes them, and schedules the next poll. before is the result of the previous poll.
 func (p *pilotfish) poll(w *world, address string, before counts) {
 	s := w.servers[p.servers[address]]
 	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN(), Read: 4 * float64(s.taken)}

@@ -99,7 +99,7 @@ type rival struct {
 type own struct {
 	open   int
 	unread int64 // tokens
-	active int   // blocks
+	active int   // blocks of open jobs
 	sent   *cache
 }
 

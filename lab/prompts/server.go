@@ -21,7 +21,7 @@ type server struct {
 	rate    float64 // tokens per second
 	kept    *cache
 	waiting []*job        // the first is being read
-	until   time.Duration // when it was read
+	until   time.Duration // when the first is read
 	writing int
 	changed []func(change) // take each change of the cache
 

@@ -23,7 +23,7 @@ type Comparison struct {
 	// from and until bound the measured part of the trace, in seconds; the part before fills the caches.
 	from, until float64
 	blocks      []int
-	loads       []float64 // tokens that come for each token that can be read
+	loads       []float64 // load: arriving tokens divided by the tokens that servers can read
 	routers     []int
 	rules       []*rule // compared with the first
 	seeds       int
@@ -159,7 +159,7 @@ func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *s
 	type comparison struct {
 		of      *rule
 		than    string
-		routers int  // 0 is as many
+		routers int  // 0: as many as the other rule has
 		events  bool // rivals may have them
 	}
 	with := []comparison{

@@ -63,7 +63,7 @@ type rule struct {
 	interval time.Duration
 	// costs fills in the cost of each server for a rival, which chooses one with the lowest cost; nil is pilotfish.
 	costs func(r *rival, w *world, j *job, costs []float64)
-	// events is set if routers receive the events of every cache. lost is the share of them that pilotfish misses.
+	// events is set if routers receive the events of every cache. lost is the share of the events that pilotfish misses.
 	events bool
 	lost   float64
 }
@@ -108,7 +108,7 @@ func playWithoutWait(cfg config) (results []result) {
 // router chooses a server for each prompt that arrives at it, and sees the responses to these prompts.
 type router interface {
 	pick(w *world, j *job) (server int)
-	answered(w *world, j *job) // the first token
+	answered(w *world, j *job) // at the first token
 	ended(w *world, j *job)
 }
 

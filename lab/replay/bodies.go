@@ -66,18 +66,14 @@ func (b *Bodies) open(path string) error {
 	}
 }
 
-func (p Recording) read() (body logging.Body, err error) {
-	line := make([]byte, p.length)
-	if _, err = p.file.ReadAt(line, p.offset); err != nil {
-		return body, err
-	}
-	return body, json.Unmarshal(line, &body)
-}
-
 // request returns the recorded request, for a target.
 func (p Recording) request(ctx context.Context, target string) (*http.Request, error) {
-	body, err := p.read()
-	if err != nil {
+	line := make([]byte, p.length)
+	if _, err := p.file.ReadAt(line, p.offset); err != nil {
+		return nil, err
+	}
+	var body logging.Body
+	if err := json.Unmarshal(line, &body); err != nil {
 		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, body.Method, target+body.Path, bytes.NewReader(body.Body))

@@ -161,3 +161,26 @@ func TestBounds(t *testing.T) {
 	_, err := replayed(t, ctx, []trace.Job{{Offset: 1}}, nil, "http://localhost")
 	assert.Equal(t, stopped, err)
 }
+
+// The texts of prompts share exactly the prefixes in the trace, and have its lengths.
+func TestPromptsShareTheirBeginnings(t *testing.T) {
+	jobs, err := trace.Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
+	require.NoError(t, err)
+	blocks, texts, shared := map[int64]bool{}, map[string]bool{}, 0
+	for i, j := range jobs[:150] {
+		path, body := content(1, &j)
+		require.Equal(t, "/v1/chat/completions", path)
+		require.Equal(t, true, body["stream"])
+		text := body["messages"].([]object)[0]["content"].(string)
+		require.Len(t, text, int(j.Read)*tokenBytes)
+		for n, block := range j.Blocks[:j.Read/trace.BlockTokens] {
+			prefix := text[:(n+1)*trace.BlockTokens*tokenBytes]
+			require.Equal(t, blocks[block], texts[prefix], "block %d of request %d was sent before", n, i)
+			if blocks[block] {
+				shared++
+			}
+			blocks[block], texts[prefix] = true, true
+		}
+	}
+	assert.Positive(t, shared)
+}

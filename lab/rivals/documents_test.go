@@ -79,7 +79,7 @@ func TestReserve(t *testing.T) {
 	for i := range views {
 		views[i].Cores, views[i].Rate, views[i].Fresh = 8, 8, true
 	}
-	views[0].Cache, views[0].Warm, views[0].Jobs = selection.Cached, 1, 6
+	views[0].Cache, views[0].Warm, views[0].Jobs = selection.Cached, 1, 7
 	policy := Reserve{}.ForSidecar(1)
 	low := selection.Job{Project: 1, Service: 1, Fetch: 1}
 	high := low
@@ -89,7 +89,7 @@ func TestReserve(t *testing.T) {
 		require.Equal(t, 0, policy.Pick(high, views, rng))
 		policy.Pick(low, views, rng)
 	}
-	assert.Equal(t, 1, policy.Pick(low, views, rng), "six jobs are more than the four cores it sees")
+	assert.Equal(t, 1, policy.Pick(low, views, rng), "seven jobs are too many for the four cores it sees")
 	assert.Equal(t, 8.0, views[0].Cores)
 }
 

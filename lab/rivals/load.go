@@ -60,7 +60,7 @@ func (HEFT) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int 
 	var first selection.Least
 	for i := range views {
 		v := &views[i]
-		starts := max(0, v.Jobs-v.Coreless+1-coresOf(v)) / job.Rate(v)
+		starts := max(0, v.Jobs-v.BlockedJobs+1-coresOf(v)) / job.Rate(v)
 		if job.Project != 0 {
 			starts += (1 - v.Warm) * job.Fetch
 		}

@@ -72,7 +72,7 @@ func stretch(job selection.Job, v *selection.View, sampled bool) float64 {
 		w = work / (work + (1-v.Warm)*job.Fetch)
 	}
 	cores := coresOf(v)
-	return w/max(least, 1-(v.Jobs-v.Coreless)/cores) + (1-w)/max(least, 1-v.Coreless/cores)
+	return w/max(least, 1-(v.Jobs-v.BlockedJobs)/cores) + (1-w)/max(least, 1-v.BlockedJobs/cores)
 }
 
 // Stretch takes the upstream with the least stretch, for jobs of both priorities.

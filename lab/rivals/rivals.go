@@ -36,7 +36,7 @@ func New(name string) (selection.Policy, error) {
 	}
 	policy, err := selection.New(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w, or to compare with one of %s", err, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%w, or a policy to compare with: %s", err, strings.Join(Names(), ", "))
 	}
 	return policy, nil
 }

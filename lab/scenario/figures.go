@@ -11,8 +11,8 @@ import (
 	"example.org/pilotfish/lab/stats"
 )
 
-// looks is how often the levels of upstreams are sampled in a run.
-const looks = 600
+// samples is how often the levels of upstreams are sampled in a run.
+const samples = 600
 
 // watch makes the simulator record jobs and levels for the figures.
 func (s *Scenario) watch(c *sim.Config, to *figures.Run) {
@@ -25,11 +25,11 @@ func (s *Scenario) watch(c *sim.Config, to *figures.Run) {
 		first, whole := job.FirstByte.Seconds(), map[intake.Completeness]float64{intake.Complete: 1, intake.Partial: 0.5}[job.Completeness]
 		to.Jobs.Add(job.Arrived.Seconds(), first, job.LastByte.Seconds(), whole)
 	}
-	c.LookEvery = max(time.Second, time.Duration(s.Workload.Duration/looks*float64(time.Second)))
+	c.SampleEvery = max(time.Second, time.Duration(s.Workload.Duration/samples*float64(time.Second)))
 	if s.End > 0 {
-		c.LookEvery = max(time.Second, s.End/looks)
+		c.SampleEvery = max(time.Second, s.End/samples)
 	}
-	c.Look = func(at time.Duration, states []pool.State) {
+	c.Sample = func(at time.Duration, states []pool.State) {
 		to.Instants = append(to.Instants, at.Seconds())
 		for _, state := range states {
 			i, ok := index[state.Address]

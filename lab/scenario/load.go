@@ -12,7 +12,6 @@ import (
 	"example.org/pilotfish/lab/rivals"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/workload"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Load reads a scenario file and the published results that it names. The error lists all
@@ -84,8 +83,9 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 	if len(r.Times) > 0 && r.Policy != "expected" {
 		f.Add("times", "is for the policy expected, not for %s", r.Policy)
 	}
+	known := multiply(nil).constants()
 	for name, by := range r.Times {
-		if constants(new(selection.Expected))[name] == nil || !(by >= 0) {
+		if known[name] == nil || !(by >= 0) {
 			f.Add("times", "%s: %v: the policy expected has no such constant, or the factor is below 0", name, by)
 		}
 	}

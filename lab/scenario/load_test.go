@@ -44,7 +44,7 @@ func TestThesisScenarios(t *testing.T) {
 		assert.Equal(t, 2_879_676, s.Workload.Jobs)
 		assert.Equal(t, 86400.0, s.Workload.Duration)
 		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
-		assert.Equal(t, file == "thesis.yaml", s.End == 22*time.Hour+48*time.Minute, "the cut of 10.1")
+		assert.Equal(t, file == "thesis.yaml", s.End == 22*time.Hour+48*time.Minute, "the end of 10.1")
 		timeouts, backlog := 0, 0
 		for i := range s.Runs {
 			r := &s.Runs[i]

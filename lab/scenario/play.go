@@ -125,11 +125,7 @@ func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 		return c, err
 	}
 	if len(r.Times) > 0 {
-		e := selection.DefaultExpected()
-		for name, by := range r.Times {
-			*constants(e)[name] *= by
-		}
-		c.Policy = e
+		c.Policy = multiply(r.Times)
 	}
 	if c.Detector, err = rivals.NewDetector(r.detection()); err != nil {
 		return c, err

@@ -7,7 +7,6 @@ import (
 
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/workload"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Scenario is one YAML file.
@@ -55,11 +54,4 @@ type Run struct {
 	Workload workload.Config `yaml:"workload"`
 	Fleet    sim.Fleet       `yaml:"fleet"`
 	Sidecars sim.Sidecars    `yaml:"sidecars"`
-}
-
-// constants returns the constants of the policy expected that a run can multiply, by name.
-func constants(e *selection.Expected) map[string]*float64 {
-	return map[string]*float64{
-		"spare": &e.Spare, "fetch": &e.Fetch, "rank": &e.Rank, "crowding": &e.Crowding, "tail": &e.Tail,
-	}
 }

@@ -120,7 +120,7 @@ func (r *Results) counts() *stats.Grid {
 	return g
 }
 
-// ratios returns tables that compare each run with the first, paired by seed. A table without a ratio is left out.
+// ratios returns tables that compare each run with the first, paired by seed. A table without a ratio is omitted.
 func (r *Results) ratios() (grids []*stats.Grid) {
 	compare := func(title string, names []string, numbers func(*trial) []float64) {
 		title = "ratio to " + r.scenario.Runs[0].Name + ": " + title

@@ -120,7 +120,7 @@ func TestAgreesWithRealSidecarsJobByJob(t *testing.T) {
 	}
 }
 
-// A policy that learns from reports, hints and its own jobs asks at random times and
+// A policy that learns from reports, hints and its own jobs polls at random times and
 // draws among equals. So it agrees in its means over several seeds. Measured
 // over 12 seeds, the standard deviation of one run's mean wait is 16 %, and that of
 // its fetches 2 %. And these servers respond when all is computed, the modelled

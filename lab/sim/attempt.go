@@ -66,7 +66,7 @@ func (w *world) timeout(j *job) {
 	switch {
 	case j.answering >= 0:
 		w.finish(j, pool.Gone, Overrun)
-	case j.begun < 0 && w.now >= j.arrived+j.patience(w):
+	case j.begun < 0 && w.now >= j.arrived+j.queueTimeout(w):
 		w.finish(j, pool.NotStarted, Expired)
 	case j.begun >= 0 && w.now >= after(j.begun, j.Timeouts.Evaluate): // the server's own response reports the timeout
 		w.finish(j, pool.Answered, Overrun)
@@ -86,7 +86,7 @@ func (j *job) due(w *world) time.Duration {
 	if j.begun >= 0 {
 		return min(j.sent+left, after(j.begun, j.Timeouts.Evaluate))
 	}
-	return min(j.sent+left, j.arrived+j.patience(w))
+	return min(j.sent+left, j.arrived+j.queueTimeout(w))
 }
 
 // after returns begin plus a timeout in seconds; the timeout 0 never passes.
@@ -97,8 +97,8 @@ func after(begin time.Duration, bound float64) time.Duration {
 	return begin + trace.Duration(bound)
 }
 
-// patience returns a job's queue timeout.
-func (j *job) patience(w *world) time.Duration {
+// queueTimeout returns a job's queue timeout.
+func (j *job) queueTimeout(w *world) time.Duration {
 	return cmp.Or(trace.Duration(j.Timeouts.Queue), w.cfg.Sidecars.Wait)
 }
 

@@ -27,9 +27,9 @@ type Config struct {
 	Source iter.Seq[trace.Job]
 	// Observe is called once for each job that ends; required.
 	Observe func(*Result)
-	// Look, if not nil, is called every LookEvery with the upstreams' states as known to the first sidecar.
-	Look      func(at time.Duration, states []pool.State)
-	LookEvery time.Duration
+	// Sample, if not nil, is called every LookEvery with the upstreams' states as known to the first sidecar.
+	Sample      func(at time.Duration, states []pool.State)
+	SampleEvery time.Duration
 	// Seed seeds all random streams of the run.
 	Seed uint64
 	// End stops the run; unfinished jobs are not observed. 0 runs until the last job ends.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -25,11 +24,8 @@ func fault(kind FaultKind, change func(*Fault)) *Fault {
 // played simulates jobs, and returns the result of each, by its number.
 func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
 	t.Helper()
-	cfg.Source = slices.Values(jobs)
 	got := map[int64]Result{}
-	cfg.Observe = func(r *Result) { got[r.Number] = *r }
-	totals, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
+	totals := run(t, cfg, slices.Values(jobs), func(r *Result) { got[r.Number] = *r })
 	require.Len(t, got, len(jobs))
 	require.Zero(t, totals.InFlight)
 	return got
@@ -47,16 +43,6 @@ func TestAHungServerStandsStill(t *testing.T) {
 	cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At = time.Second })
 	got = played(t, cfg, trace.Job{Offset: 2, Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
 	assert.Equal(t, Expired, got[1].Outcome)
-	assert.Equal(t, 30*time.Second, got[1].Wait)
-}
-
-// A server without a result blocks its jobs, and a short time to the failure does not count as
-// a fast response.
-func TestNoAnswerCountsAsAWait(t *testing.T) {
-	cfg := setup(t, "random", "none", 1, 1)
-	cfg.Fleet.Fault = fault(failing, func(*Fault) {})
-	got := played(t, cfg, trace.Job{Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
-	assert.Equal(t, Failed, got[1].Outcome)
 	assert.Equal(t, 30*time.Second, got[1].Wait)
 }
 
@@ -82,53 +68,7 @@ func TestWhatSickServersReport(t *testing.T) {
 	assert.False(t, r.Cached.Contains(1))
 	for kind, want := range map[FaultKind][2]time.Duration{hung: {2 * time.Second, time.Second}, slow: {}} {
 		w, _ := report(kind)
-		assert.Equal(t, want, [2]time.Duration{w.servers[0].silence(w, false), w.servers[0].silence(w, true)}, kind)
-	}
-}
-
-// A server that hangs gets no new jobs after some seconds, though no response is late yet: its reports fail, and it owes
-// more responses than the others. Without reports, only the owed responses count. When it works again, no server is suspect.
-func TestAHungServerBecomesSuspect(t *testing.T) {
-	for i := range 4 {
-		sidecars, reports := []int{1, 8}[i/2], i%2 == 0
-		what := fmt.Sprintf("%d sidecars, reports %v", sidecars, reports)
-		cfg := setup(t, "random", "none", 4, 16)
-		cfg.Sidecars.Count = sidecars
-		cfg.Sidecars.Attempts = 1 // otherwise jobs that were sent there would have been moved
-		cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
-		cfg.Source = spread(poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}.all)
-		last := time.Duration(0)
-		late, back := 0, 0
-		cfg.Observe = func(r *Result) {
-			if r.Server != 0 {
-				return
-			}
-			switch {
-			case r.Arrived > time.Minute && r.Arrived < 2*time.Minute && r.Attempts == 1:
-				last = max(last, r.Arrived)
-				late++
-			case r.Arrived > 140*time.Second:
-				back++
-			}
-		}
-		w := newWorld(cfg)
-		for _, s := range w.sidecars {
-			for i := range s.polls {
-				if !reports {
-					s.polls[i].due = never
-				}
-			}
-		}
-		require.NoError(t, w.loop(t.Context()))
-		t.Logf("%s: %d jobs went there, the last after %v", what, late, last-time.Minute)
-		assert.Less(t, last, 70*time.Second, "%s: the last job that went there", what)
-		assert.Positive(t, late)
-		assert.Greater(t, back, 200, "it gets jobs again")
-		for _, s := range w.sidecars {
-			for _, u := range s.pool.States(w.time(w.now)) {
-				assert.Empty(t, u.Suspect, what)
-			}
-		}
+		assert.Equal(t, want, [2]time.Duration{w.servers[0].failsAfter(w, false), w.servers[0].failsAfter(w, true)}, kind)
 	}
 }
 
@@ -146,21 +86,22 @@ func TestAFailedPollIsCheckedSoon(t *testing.T) {
 }
 
 func TestServersDiffer(t *testing.T) {
-	run := func(change func(*Fleet), jobs ...trace.Job) map[int64]Result {
+	on := func(change func(*Fleet), jobs ...trace.Job) map[int64]Result {
 		cfg := setup(t, "random", "none", 1, 4)
 		change(&cfg.Fleet)
 		return played(t, cfg, jobs...)
 	}
-	slowed := run(func(f *Fleet) { f.Fault = fault(slow, func(f *Fault) { f.Factor = 5 }) }, trace.Job{Operators: 2})
+	slowed := on(func(f *Fleet) { f.Fault = fault(slow, func(f *Fault) { f.Factor = 5 }) }, trace.Job{Operators: 2})
 	assert.Equal(t, 10*time.Second, slowed[1].Run)
-	fast := run(func(f *Fleet) { f.Unlike = Unlike{Upstreams: 1, Cores: 1, Speed: 2} }, trace.Job{Operators: 2}, trace.Job{Operators: 2})
+	fast := on(func(f *Fleet) { f.Unlike = Unlike{Upstreams: 1, Cores: 1, Speed: 2} }, trace.Job{Operators: 2}, trace.Job{Operators: 2})
 	assert.Equal(t, time.Second, fast[1].Run)
 	assert.Equal(t, time.Second, fast[2].Wait, "there is one core")
 }
 
-// Conservation with all faults at once: every arrival ends once, and nothing remains (invariant
-// 1).
+// Conservation with all faults at once, with copies of jobs, and with people who disconnect: every arrival ends once, and
+// nothing remains (invariant 1).
 func TestConservation(t *testing.T) {
+	hedged, outcomes := 0, map[Outcome]int{}
 	for i, policy := range rivals.All() {
 		rng := rand.New(rand.NewPCG(9, uint64(i)))
 		cfg := setup(t, policy, []string{"none", "threshold", "dagor"}[i%3], 6, 4)
@@ -172,12 +113,13 @@ func TestConservation(t *testing.T) {
 			For: time.Duration(rng.Int64N(int64(3 * time.Minute))),
 		}
 		cfg.Sidecars.Count, cfg.Sidecars.Wait, cfg.Sidecars.Together = 3, time.Minute, i%2 == 0
-		cfg.Sidecars.Lag = time.Duration(i%3) * time.Second
+		cfg.Sidecars.Lag, cfg.Sidecars.Hedge, cfg.Sidecars.Withdraw = time.Duration(i%3)*time.Second, i%4 > 1, i%2 == 0
+		if i%4 > 0 {
+			cfg.Sidecars.Leave, cfg.Sidecars.Again = 3*time.Second, 2
+		}
 		arrived := map[int64]int{}
-		cfg.Source = poisson{rng: rng, rate: 10, work: 1, n: 4000, withPriority: true}.all
-		cfg.Observe = func(r *Result) { arrived[r.Number]++ }
-		totals, err := Run(t.Context(), cfg)
-		require.NoError(t, err, policy)
+		jobs := poisson{rng: rng, rate: 10, work: 1, n: 4000, withPriority: true}.all
+		totals := run(t, cfg, jobs, func(r *Result) { arrived[r.Number]++; outcomes[r.Outcome]++ })
 		require.Len(t, arrived, 4000, policy)
 		for number, n := range arrived {
 			require.Equal(t, 1, n, "%s: job %d", policy, number)
@@ -186,5 +128,35 @@ func TestConservation(t *testing.T) {
 		assert.Zero(t, totals.InFlight, policy)
 		assert.Zero(t, totals.Waiting, policy)
 		assert.Equal(t, 6, totals.Stops, policy)
+		hedged += totals.Hedged
+	}
+	assert.Greater(t, hedged, 1000)
+	for _, o := range []Outcome{Done, Expired, Lost, Failed, Left} {
+		assert.Positive(t, outcomes[o], "outcome %d", o)
+	}
+}
+
+// Fetches use their links one after another and hold no core. None is shorter than it would be
+// alone.
+func TestFetchesPassLinks(t *testing.T) {
+	fetch := func(project trace.Project, load float64) trace.Job {
+		return trace.Job{Project: project, Load: load, Bytes: 1 << 20}
+	}
+	for name, c := range map[string]struct {
+		upstreams int
+		links     Links
+		ends      [3]float64
+	}{
+		"cores":             {1, Links{}, [3]float64{0.5, 5.5, 8.5}},
+		"an upstream's":     {1, Links{Upstream: 1 << 20}, [3]float64{1, 5, 3}},
+		"two of upstreams":  {2, Links{Upstream: 1 << 18}, [3]float64{4, 5, 3}},
+		"one for upstreams": {2, Links{Shared: 1 << 18}, [3]float64{4, 8, 3}},
+		"the slower of two": {2, Links{Upstream: 1 << 30, Shared: 1 << 18}, [3]float64{4, 8, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := setup(t, "least-in-flight", "none", c.upstreams, 1)
+			cfg.Fleet.Links = c.links
+			requireEnds(t, played(t, cfg, fetch("a", 0.5), fetch("b", 5), trace.Job{Project: "c", Operators: 3}), c.ends[:]...)
+		})
 	}
 }

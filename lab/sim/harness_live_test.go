@@ -104,11 +104,10 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 		Config: job.Config{
 			Reader: reader, Budget: intake.NewBudget(256<<20, 16<<20), MaxBody: 1 << 20, Claimer: b, Hint: report.Default().Hint, ExplainHeaders: true,
 		},
-		Dial: c.network.Dial, Idle: proxy.Default().Idle,
+		Dial: c.network.Dial, Idle: proxy.Default().Idle, Draining: func() bool { return false },
 	})
 	require.NoError(t, err)
-	server, err := proxy.NewServer(handler, proxy.ServerConfig{Conns: 1000, ErrorLog: c.quiet})
-	require.NoError(t, err)
+	server := proxy.NewServer(handler, proxy.ServerConfig{Conns: 1000, Budget: intake.NewBudget(1<<20, 0), ErrorLog: c.quiet})
 
 	settings := report.Default()
 	settings.Interval = interval

@@ -23,7 +23,7 @@ func (w *world) hedge(j *job) {
 	if len(idle) == 0 {
 		return
 	}
-	a, err := j.side.pool.Claim(w.time(w.now), pool.Request{Project: j.project, Priority: j.Priority, Among: pool.NewPlaces(idle)}, nil)
+	a, err := j.side.pool.Claim(w.time(w.now), pool.Request{Project: j.project, Priority: j.Priority, Among: pool.NewAddressSet(idle)}, nil)
 	if err != nil {
 		return
 	}

@@ -19,7 +19,7 @@ func restart(first time.Duration) Stops {
 
 // A response that has begun is truncated when its server stops. The submitter keeps what was
 // received.
-func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
+func TestAResponseThatHasBegunIsLost(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
 	cfg.Fleet.Stops = restart(40 * time.Second)
 	got := played(t, cfg, trace.Job{Operators: 2, Output: 100})[1]
@@ -52,16 +52,12 @@ func TestRollingRestart(t *testing.T) {
 	for at := range 600 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
 	}
-	cfg.Source = slices.Values(jobs)
 	lost := 0
-	cfg.Observe = func(r *Result) {
+	totals := run(t, cfg, slices.Values(jobs), func(r *Result) {
 		if r.Outcome != Done {
 			lost++
 		}
-	}
-	w := newWorld(cfg)
-	require.NoError(t, w.loop(t.Context()))
-	totals := w.count()
+	})
 	assert.Equal(t, 3, totals.Stops)
 	assert.Zero(t, lost)
 	assert.GreaterOrEqual(t, totals.Fetches, 2, "at its own upstream, and at the one that replaced it")
@@ -97,14 +93,12 @@ func TestWarmUpDoesNotCount(t *testing.T) {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: int64(1 + at/25), Load: 1, Bytes: 1, Operators: 0.5})
 	}
 	cfg := setup(t, "random", "none", 1, 4)
-	cfg.Source, cfg.WarmUp = slices.Values(jobs), 50*time.Second
+	cfg.WarmUp = 50 * time.Second
 	seen := 0
-	cfg.Observe = func(r *Result) {
+	totals := run(t, cfg, slices.Values(jobs), func(r *Result) {
 		seen++
 		assert.GreaterOrEqual(t, r.Arrived, 50*time.Second)
-	}
-	totals, err := Run(t.Context(), cfg)
-	require.NoError(t, err)
+	})
 	assert.Equal(t, 50, seen)
 	assert.Equal(t, 100, totals.Ended)
 	assert.Equal(t, 2, totals.Fetches, "of four versions")

@@ -67,7 +67,7 @@ func (p *poll) begin(w *world) {
 	}
 	interval, s := w.cfg.Sidecars.Interval, p.server
 	next := w.now + interval + time.Duration((w.polls.Float64()*0.4-0.2)*float64(interval))
-	if patience := s.silence(w, p.check && p.reported); patience > 0 {
+	if patience := s.failsAfter(w, p.check && p.reported); patience > 0 {
 		p.due = never
 		began := w.now
 		w.events.Add(began+patience, rankReport, func() { p.fail(w, began, next) })
@@ -83,8 +83,8 @@ func (p *poll) begin(w *world) {
 	}
 }
 
-// silence returns the time after which a poll that starts now fails; 0 if the server responds.
-func (s *server) silence(w *world, check bool) time.Duration {
+// failsAfter returns the time after which a poll that starts now fails; 0 if the server responds.
+func (s *server) failsAfter(w *world, check bool) time.Duration {
 	switch {
 	case s.up && !s.suffers(hung, w.now):
 		return 0
@@ -121,10 +121,10 @@ func (p *poll) fail(w *world, began, normal time.Duration) {
 	p.again = false
 }
 
-// askEarly polls at once the servers whose reports the pool needs early. It does nothing if
+// pollEarly polls at once the servers whose reports the pool needs early. It does nothing if
 // all sidecars share the reports of one Prometheus server.
-func (s *sidecar) askEarly(w *world) {
-	for _, address := range s.pool.Poll() {
+func (s *sidecar) pollEarly(w *world) {
+	for _, address := range s.pool.TakePolls() {
 		switch p := &s.polls[w.byName[address]]; {
 		case w.cfg.Sidecars.Together:
 		case p.due == never:

@@ -19,7 +19,7 @@ func (s *sidecar) probe(w *world, j *job, addresses []string, timeout time.Durat
 		server := w.servers[w.byName[address]]
 		trip := fastestProbe + time.Duration(w.probes.Int64N(int64(slowestProbe-fastestProbe)))
 		done := func(load *pool.Hint) { s.dispatch.Probed(w.time(w.now), j.dispatch, address, load) }
-		if w.probes.IntN(lostOf) == 0 || trip > timeout || server.silence(w, true) > 0 {
+		if w.probes.IntN(lostOf) == 0 || trip > timeout || server.failsAfter(w, true) > 0 {
 			last = timeout
 			w.events.Add(w.now+timeout, rankReport, func() { done(nil) })
 			continue

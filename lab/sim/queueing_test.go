@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // poisson is n jobs with exponential work and exponential times between arrivals, each with one
-// joblet and nothing to share.
+// joblet and nothing to share. The submitters send them in turn.
 type poisson struct {
 	rng          *rand.Rand
 	rate, work   float64
@@ -26,9 +27,9 @@ type poisson struct {
 
 func (p poisson) all(yield func(trace.Job) bool) {
 	at := 0.0
-	for range p.n {
+	for i := range p.n {
 		at += p.rng.ExpFloat64() / p.rate
-		j := trace.Job{Offset: at, Operators: p.rng.ExpFloat64() * p.work}
+		j := trace.Job{Offset: at, Operators: p.rng.ExpFloat64() * p.work, Submitter: int64(i)}
 		if p.withPriority && p.rng.IntN(5) == 0 {
 			j.Priority = selection.High
 		}
@@ -50,6 +51,15 @@ func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
 	c.Detector, err = overload.Settings{Policy: detector, Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	return c
+}
+
+// run simulates jobs, and calls observe for each one that ends.
+func run(t testing.TB, c Config, jobs iter.Seq[trace.Job], observe func(*Result)) Totals {
+	t.Helper()
+	c.Source, c.Observe = jobs, observe
+	totals, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	return totals
 }
 
 // erlangC returns the mean wait in an M/M/k queue, by the Erlang C formula.
@@ -74,11 +84,8 @@ func TestAgreesWithErlangC(t *testing.T) {
 		const work = 2.0
 		rate := c.load * float64(c.cores) / work
 		sum, n := 0.0, 0
-		cfg := setup(t, "random", "none", 1, c.cores)
-		cfg.Source = poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs}.all
-		cfg.Observe = func(r *Result) { sum += r.Wait.Seconds(); n++ }
-		totals, err := Run(t.Context(), cfg)
-		require.NoError(t, err)
+		jobs := poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs}.all
+		totals := run(t, setup(t, "random", "none", 1, c.cores), jobs, func(r *Result) { sum += r.Wait.Seconds(); n++ })
 		require.Equal(t, c.jobs, n)
 		want := erlangC(c.cores, rate, work)
 		assert.InEpsilon(t, want, sum/float64(c.jobs), 0.03, "M/M/%d at load %v", c.cores, c.load)
@@ -88,20 +95,18 @@ func TestAgreesWithErlangC(t *testing.T) {
 
 // Invariant 7: equal scenario and seed give equal results.
 func TestDeterminism(t *testing.T) {
-	run := func() (results []Result) {
+	play := func() (results []Result) {
 		c := setup(t, "expected", "threshold", 5, 16)
 		c.Sidecars.Count, c.Sidecars.Wait = 4, time.Minute
 		c.Fleet.Stops = restart(50 * time.Second)
-		c.Source = poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}.all
 		c.Seed = 11
-		c.Observe = func(r *Result) { results = append(results, *r) }
-		_, err := Run(t.Context(), c)
-		require.NoError(t, err)
+		jobs := poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}.all
+		run(t, c, jobs, func(r *Result) { results = append(results, *r) })
 		return results
 	}
-	first := run()
-	require.NotEmpty(t, first)
-	assert.Equal(t, first, run())
+	first := play()
+	require.Len(t, first, 5000)
+	assert.Equal(t, first, play())
 }
 
 // High jobs run first: with a fifth of the jobs high, at a high load, they wait far less, and
@@ -109,11 +114,8 @@ func TestDeterminism(t *testing.T) {
 func TestPriorityGoesFirst(t *testing.T) {
 	var sum [selection.Priorities]float64
 	var n [selection.Priorities]float64
-	c := setup(t, "random", "none", 1, 16)
-	c.Source = poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true}.all
-	c.Observe = func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ }
-	_, err := Run(t.Context(), c)
-	require.NoError(t, err)
+	jobs := poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true}.all
+	run(t, setup(t, "random", "none", 1, 16), jobs, func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ })
 	high, low := sum[selection.High]/n[selection.High], sum[selection.Low]/n[selection.Low]
 	assert.Less(t, high, low/4)
 	assert.InEpsilon(t, erlangC(16, 7.2, 2), (sum[0]+sum[1])/(n[0]+n[1]), 0.05)
@@ -129,11 +131,10 @@ func TestEqualJobletsAreShared(t *testing.T) {
 		})
 	}
 	var last time.Duration
-	c := setup(t, "random", "none", 1, 16)
-	c.Source = slices.Values(jobs)
-	c.Observe = func(r *Result) { last = max(last, r.Arrived+r.Wait+r.Run); assert.Zero(t, r.Wait) }
-	totals, err := Run(t.Context(), c)
-	require.NoError(t, err)
+	totals := run(t, setup(t, "random", "none", 1, 16), slices.Values(jobs), func(r *Result) {
+		last = max(last, r.Arrived+r.Wait+r.Run)
+		assert.Zero(t, r.Wait)
+	})
 	assert.Equal(t, 1, totals.Fetches)
 	assert.InDelta(t, 8.5, last.Seconds(), 1e-6)
 	assert.InDelta(t, 5+2+10*1.5, totals.CoreSeconds, 1e-6)
@@ -230,21 +231,5 @@ func TestContainersAgainstNaiveList(t *testing.T) {
 			}
 		}
 		assert.Equal(t, overcommit, evictions > 100)
-	}
-}
-
-// BenchmarkRun simulates jobs with projects through the sidecars, at three quarters of the
-// fleet's capacity.
-func BenchmarkRun(b *testing.B) {
-	for name, sidecars := range map[string]int{"one scheduler": 1, "40 sidecars": 40} {
-		b.Run(name, func(b *testing.B) {
-			c := setup(b, "expected", "none", 14, 16)
-			c.Sidecars.Count, c.Sidecars.Wait = sidecars, 4*time.Minute
-			b.ReportAllocs()
-			c.Source = spread(poisson{rng: rand.New(rand.NewPCG(1, 1)), rate: 84, work: 2, n: b.N}.all)
-			c.Observe = func(*Result) {}
-			_, err := Run(b.Context(), c)
-			require.NoError(b, err)
-		})
 	}
 }

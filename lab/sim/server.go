@@ -95,9 +95,9 @@ func (s *server) open(project uint64) (sum time.Duration) {
 func (s *server) turn(j *job) time.Duration {
 	switch s.fleet.Order {
 	case expected:
-		return j.received + order.Behind(j.expected, j.worked, j.before, trace.Duration(j.Timeouts.Queue))
+		return j.received + order.Delay(j.expected, j.worked, j.before, trace.Duration(j.Timeouts.Queue))
 	case known:
-		return j.received + order.Behind(s.left(*j), 0, 0, trace.Duration(j.Timeouts.Queue))
+		return j.received + order.Delay(s.left(*j), 0, 0, trace.Duration(j.Timeouts.Queue))
 	}
 	return j.received
 }

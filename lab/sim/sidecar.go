@@ -42,10 +42,10 @@ func newSidecar(w *world, number int) *sidecar {
 	}
 	var err, refused error
 	s.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Probe: cfg.Probe, Withdraw: cfg.Withdraw, Breaker: cfg.Breaker},
-		Gate:     breaker.NewSimulated,
-		Rand:     stream(poolStream),
-		Hold:     -1, // do not treat cancelled jobs as refusals of the upstream
+		Settings:     pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Probe: cfg.Probe, Withdraw: cfg.Withdraw, Breaker: cfg.Breaker},
+		Gate:         breaker.NewSimulated,
+		Rand:         stream(poolStream),
+		RefusalPause: -1, // do not treat cancelled jobs as refusals of the upstream
 	})
 	retry := dispatch.DefaultRetry()
 	retry.Attempts, retry.Budget = cfg.Attempts, cfg.Budget
@@ -115,7 +115,7 @@ func (s *sidecar) claim(w *world, j *job) {
 // arrive claims an upstream, or leaves the job in the sidecar's queue.
 func (s *sidecar) arrive(w *world, j *job) {
 	g, granted := s.dispatch.Arrive(w.time(w.now), j.dispatch)
-	s.askEarly(w)
+	s.pollEarly(w)
 	if granted {
 		s.granted(w, g)
 		return
@@ -140,7 +140,7 @@ func (s *sidecar) serve(w *world) {
 	}
 	s.reconsider(w)
 	s.withdraw(w)
-	s.askEarly(w)
+	s.pollEarly(w)
 }
 
 // granted starts an attempt, or ends a job that cannot get an upstream.

@@ -70,12 +70,6 @@ func (w *world) planStop(s *server, at time.Duration) {
 	w.events.Add(at, rankFleet, func() { s.stop(w) })
 }
 
-// awayFor draws a downtime.
-func (w *world) awayFor() time.Duration {
-	v := w.cfg.Fleet.Stops
-	return v.Away + time.Duration(w.stops.Float64()*float64(max(0, v.AwayMost-v.Away)))
-}
-
 func (w *world) announce() {
 	w.events.Add(w.now+discoveryTime, rankFleet, w.discover)
 }
@@ -117,9 +111,11 @@ func (s *server) stop(w *world) {
 		j.side.fail(w, j, dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun}, Lost)
 	}
 	w.announce()
-	w.events.Add(w.now+w.awayFor(), rankFleet, func() {
+	v := w.cfg.Fleet.Stops
+	downtime := v.Away + time.Duration(w.stops.Float64()*float64(max(0, v.AwayMost-v.Away)))
+	w.events.Add(w.now+downtime, rankFleet, func() {
 		s.boot(w.now)
-		if v := w.cfg.Fleet.Stops; v.Again > 0 {
+		if v.Again > 0 {
 			w.planStop(s, w.now+v.Again)
 		}
 		w.announce()

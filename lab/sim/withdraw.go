@@ -7,7 +7,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// A sidecar asks an upstream to withdraw a waiting job, which then goes to an idle one. Each message takes 1 to 5 ms, and one
+// A sidecar requests that an upstream withdraw a waiting job, which then goes to an idle one. Each message takes 1 to 5 ms, and one
 // request in a hundred is lost. The upstream refuses if the job has started.
 const (
 	leastDelay, mostDelay = time.Millisecond, 5 * time.Millisecond
@@ -21,7 +21,7 @@ func (w *world) delay() time.Duration {
 	return leastDelay + time.Duration(w.messages.Int64N(int64(mostDelay-leastDelay)))
 }
 
-// withdraw asks upstreams to withdraw jobs.
+// withdraw sends requests to withdraw jobs.
 func (s *sidecar) withdraw(w *world) {
 	for _, asked := range s.dispatch.Withdrawals(w.time(w.now)) {
 		j := s.jobs[asked.Job]

@@ -68,8 +68,8 @@ func newWorld(cfg Config) *world {
 	}
 	w.startPolls()
 	w.startFleet()
-	if cfg.Look != nil {
-		w.look()
+	if cfg.Sample != nil {
+		w.sample()
 	}
 	if cfg.WarmUp > 0 {
 		w.events.Add(cfg.WarmUp, rankFinish, w.endWarmUp)
@@ -77,10 +77,10 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-// look calls Config.Look now and every LookEvery.
-func (w *world) look() {
-	w.cfg.Look(w.now, w.sidecars[0].pool.States(w.time(w.now)))
-	w.events.Add(w.now+w.cfg.LookEvery, rankReport, w.look)
+// sample calls Config.Look now and every LookEvery.
+func (w *world) sample() {
+	w.cfg.Sample(w.now, w.sidecars[0].pool.States(w.time(w.now)))
+	w.events.Add(w.now+w.cfg.SampleEvery, rankReport, w.sample)
 }
 
 // loop runs the simulation: before each job of the trace, and after the last, it runs the events that are due.
@@ -184,7 +184,7 @@ func (w *world) result(j *job, o Outcome) *Result {
 		r.FirstByte, r.Completeness = lasted, intake.Complete
 		fallthrough
 	case Unserved, Lost, Left:
-		r.Wait, r.Run, r.Stalled = max(lasted, j.patience(w)), 0, 0
+		r.Wait, r.Run, r.Stalled = max(lasted, j.queueTimeout(w)), 0, 0
 	}
 	return r
 }

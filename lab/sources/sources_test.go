@@ -3,6 +3,8 @@ package sources
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,5 +52,26 @@ func TestWhatIsListedIsThere(t *testing.T) {
 	for _, paths := range [][]string{Judged(), Simulated(), Prompts()} {
 		_, err := Hash("../..", paths...)
 		require.NoError(t, err)
+	}
+}
+
+// The tests that make quick leaves out exist.
+func TestSlowTestsAreThere(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	list := regexp.MustCompile(`(?m)^SLOW := \^Test\((.*)\)`).FindSubmatch(makefile)
+	require.NotNil(t, list)
+	var sources []byte
+	for _, pattern := range []string{"../*/*_test.go", "../cmd/*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			sources = append(sources, text...)
+		}
+	}
+	for name := range strings.SplitSeq(string(list[1]), "|") {
+		assert.Contains(t, string(sources), "\nfunc Test"+name+"(t *testing.T)")
 	}
 }

@@ -27,10 +27,12 @@ var dialects = []struct {
 }
 
 // units are the names of fields with a duration, and their units in seconds.
-var units = []struct {
-	name string
-	unit float64
-}{{"duration", 1}, {"duration_ms", 1e-3}, {"duration_us", 1e-6}, {"duration_ns", 1e-9}, {"duration_s", 1}}
+var units = []unit{{"duration", 1}, {"duration_ms", 1e-3}, {"duration_us", 1e-6}, {"duration_ns", 1e-9}, {"duration_s", 1}}
+
+type unit struct {
+	name    string
+	seconds float64
+}
 
 // starts and ends are the names of fields with the time when the request arrived, and when its response ended.
 var starts = []string{"startutc", "start_time", "time"}
@@ -63,16 +65,12 @@ func (f fields) renamed() fields {
 	return f
 }
 
-// duration returns the name of the field with the duration, start the name of the field with the time.
-func (f fields) duration() string {
-	for _, u := range units {
-		if f.has(u.name) {
-			return u.name
-		}
-	}
-	return ""
+// unit returns the index in units of the field with the duration; -1 if there is none.
+func (f fields) unit() int {
+	return slices.IndexFunc(units, func(u unit) bool { return f.has(u.name) })
 }
 
+// start returns the name of the field with the time.
 func (f fields) start() string { return f.first(slices.Concat(starts, ends)...) }
 
 // value returns a field's value, "" if it is unknown: "-", null, or HAProxy's names in angle brackets. Of several
@@ -97,16 +95,12 @@ func (f fields) value(name string) string {
 // A request without a key still counts as load.
 func accessEntry(f fields) (*entry, error) {
 	f.renamed()
-	name, unit := f.duration(), 1.0
-	if name == "" {
+	i := f.unit()
+	if i < 0 {
 		return nil, errors.New("field duration: is missing")
 	}
-	for _, u := range units {
-		if u.name == name {
-			unit = u.unit
-		}
-	}
-	took, err := parseDuration(f.value(name), unit)
+	name := units[i].name
+	took, err := parseDuration(f.value(name), units[i].seconds)
 	if err != nil || !(took >= 0 && took <= MaxSeconds) {
 		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, f[name])
 	}

@@ -51,25 +51,18 @@ func (d *decoder) head(text string) bool {
 		if !strings.ContainsRune(text, comma) {
 			continue
 		}
-		names, err := cells(text, comma)
-		for i := range names {
-			names[i] = strings.ToLower(names[i])
+		names, err := cells(strings.ToLower(text), comma)
+		f := fields{} // each name is its own value
+		for _, name := range names {
+			f[name] = name
 		}
-		if f := fromNames(names); err == nil && (f.has("key") || f.start() != "" && f.duration() != "") {
+		f.renamed()
+		if err == nil && (f.has("key") || f.start() != "" && f.unit() >= 0) {
 			d.columns, d.comma = names, comma
 			return true
 		}
 	}
 	return false
-}
-
-// fromNames returns fields in which each name is its own value.
-func fromNames(names []string) fields {
-	f := fields{}
-	for _, name := range names {
-		f[name] = name
-	}
-	return f.renamed()
 }
 
 // cells returns the values of a CSV record.
@@ -209,7 +202,7 @@ func scalar(v jsontext.Value) string {
 
 // inner returns the original line if Docker, journald or a log collector wrapped it in an object.
 func (f fields) inner() string {
-	if f.renamed().duration() != "" {
+	if f.renamed().unit() >= 0 {
 		return ""
 	}
 	return strings.TrimSpace(cmp.Or(f["log"], f["message"], f["@message"], f["textpayload"], f["line"]))

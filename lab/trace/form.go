@@ -45,7 +45,7 @@ func pairs(line string) fields {
 			f[strings.ToLower(found[1])] = strings.Trim(found[2], `"`)
 		}
 	}
-	if f.renamed().duration() == "" {
+	if f.renamed().unit() < 0 {
 		return nil
 	}
 	return f

@@ -3,13 +3,14 @@ package trace
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,128 +19,79 @@ import (
 
 // request is one of 40 requests that each format below contains, in the order of their ends.
 type request struct {
-	at, end      time.Time
-	ms           int
-	key, up, hit string
+	At, End time.Time
+	MS      int
+	Key, Up string
 }
 
 func requests() (all []request) {
 	for i := range 40 {
 		ms, at := 100+10*(i%7), time.Date(2026, 1, 5, 9, 0, 0, 125e6, time.UTC).Add(time.Duration(i)*250*time.Millisecond)
-		all = append(all, request{at, at.Add(time.Duration(ms) * time.Millisecond), ms, fmt.Sprintf("k%d", i%5), fmt.Sprintf("10.0.0.%d:8080", 1+i%3), []string{"MISS", "HIT"}[min(1, i/5)]})
+		all = append(all, request{at, at.Add(time.Duration(ms) * time.Millisecond), ms, fmt.Sprintf("k%d", i%5), fmt.Sprintf("10.0.0.%d:8080", 1+i%3)})
 	}
+	return all
+}
+
+// What the templates of testdata/forms.txt write.
+const isoTime = "2006-01-02T15:04:05.000Z07:00"
+
+func (r request) ISO() string         { return r.At.Format(isoTime) }
+func (r request) India() string       { return r.At.In(time.FixedZone("", 19800)).Format(isoTime) }
+func (r request) CLF() string         { return "02/Jan/2006:15:04:05 -0700" }
+func (r request) Seconds() float64    { return float64(r.MS) / 1e3 }
+func (r request) Sent() float64       { return float64(r.MS-30) / 1e3 }
+func (r request) EndSeconds() float64 { return float64(r.End.UnixMilli()) / 1e3 }
+
+// format is one of testdata/forms.txt.
+type format struct {
+	name, head string
+	line       *template.Template
+	whole      bool // its times are in whole seconds
+}
+
+func formats(t *testing.T) (all []format) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/forms.txt")
+	require.NoError(t, err)
+	unquote := func(escaped string) string {
+		plain, err := strconv.Unquote(`"` + escaped + `"`)
+		require.NoError(t, err, escaped)
+		return plain
+	}
+	for _, block := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n\n")[1:] {
+		lines := strings.Split(block, "\n")
+		name, whole := strings.CutSuffix(lines[0], " [s]")
+		f := format{name: name, whole: whole}
+		if head, has := strings.CutPrefix(lines[1], "head: "); has {
+			f.head = unquote(head)
+		}
+		line := lines[len(lines)-1]
+		if escaped, is := strings.CutPrefix(line, "go:"); is {
+			line = unquote(escaped)
+		}
+		f.line, err = template.New(name).Delims("<<", ">>").Parse(line)
+		require.NoError(t, err)
+		all = append(all, f)
+	}
+	require.NotEmpty(t, all)
 	return all
 }
 
 // The same requests, in the formats of proxies, collectors and exporters, give the same jobs, and every line is read.
 func TestForms(t *testing.T) {
-	const clf = "02/Jan/2006:15:04:05 -0700"
-	iso := func(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
-	docker := func(stream, line string) string {
-		inner, _ := json.Marshal(line + "\n")
-		return fmt.Sprintf(`{"log":%s,"stream":%q,"time":"2030-01-05T09:00:00.1Z"}`, inner, stream)
-	}
-	js := func(r request) string {
-		return fmt.Sprintf(`{"time":%q,"key":%q,"duration_ms":%d,"upstream":%q}`, iso(r.at), r.key, r.ms, r.up)
-	}
-	combined := func(r request, more string, args ...any) string {
-		return fmt.Sprintf(`192.0.2.7 - - [%s] "POST /v1/jobs?x={%s} HTTP/1.1" 200 12 "-" "a \"b\" {c}/1.0" `, r.end.Format(clf), r.key) + fmt.Sprintf(more, args...)
-	}
-	for name, form := range map[string]struct {
-		head  string
-		line  func(r request) string
-		whole bool // its times are in whole seconds
-	}{
-		"HAProxy, logasap": {line: func(r request) string {
-			return fmt.Sprintf(`haproxy[1]: {"ended":%d,"key":%q,"duration_ms":+%d,"upstream":%q}`, r.end.UnixMilli(), r.key, r.ms, r.up)
-		}},
-		"HAProxy's httplog": {line: func(r request) string {
-			return fmt.Sprintf(`Jan  5 09:00:00 lb haproxy[71]: 192.0.2.7:33 [%s] in~ app/%s 10/0/30/69/+%d 200 2750 - - ---- 1/1/1/1/0 0/0 {%s|x} {y} "POST /v1/jobs HTTP/1.1"`,
-				r.at.Format("02/Jan/2006:15:04:05.000"), r.up, r.ms, r.key)
-		}},
-		"nginx, \\x and no value": {line: func(r request) string {
-			return fmt.Sprintf(`{"ended":%.3f,"key":%q,"request_time":%.3f,"upstream_addr":"10.0.0.9:1, %s","agent":"\x22a\x22","x":,"y":-}`, float64(r.end.UnixMilli())/1e3, r.key, float64(r.ms)/1e3, r.up)
-		}},
-		"nginx, time of the end": {whole: true, line: func(r request) string {
-			return fmt.Sprintf(`{"time":%q,"key":%q,"request_time":"%.3f","upstream_addr":%q}`, r.end.Format(time.RFC3339), r.key, float64(r.ms)/1e3, r.up)
-		}},
-		"combined, values added": {whole: true, line: func(r request) string {
-			return combined(r, `"192.0.2.8" "%s" %.3f 10.0.0.9:1, %s %.3f HIT`, r.key, float64(r.ms)/1e3, r.up, 0.001)
-		}},
-		"combined, names added": {whole: true, line: func(r request) string {
-			return combined(r, `rt=%.3f uct="0.001" key=%s upstream="%s"`, float64(r.ms)/1e3, r.key, r.up)
-		}},
-		"Traefik": {whole: true, line: func(r request) string {
-			return fmt.Sprintf(`192.0.2.7 - - [%s] "GET /%s HTTP/1.1" 200 5 "-" "-" 7 "r@docker" "http://%s" %dms`, r.at.Format(clf), "?project="+r.key, r.up, r.ms)
-		}},
-		"Traefik's JSON": {line: func(r request) string {
-			return fmt.Sprintf(`{"Duration":%d,"StartUTC":%q,"ServiceAddr":%q,"key":%q,"level":"info","msg":"","time":%q}`, r.ms*1e6, iso(r.at), r.up, r.key, r.end.Format(time.RFC3339))
-		}},
-		"Caddy": {line: func(r request) string {
-			return fmt.Sprintf(`{"level":"info","ts":%.3f,"logger":"http.log.access.log0","msg":"handled request","request":{"uri":"/?project=%s","headers":{"A":["b"]}},"duration":%.3f,"upstream":%q}`,
-				float64(r.end.UnixMilli())/1e3, r.key, float64(r.ms)/1e3, r.up)
-		}},
-		"Amazon's balancer": {line: func(r request) string {
-			return fmt.Sprintf(`h2 %s app/lb/50 192.0.2.7:2817 %s 0.010 %.3f 0.020 200 200 0 57 "GET https://a:443/?project=%s& HTTP/2" "curl" - - arn "Root=1" "a" "-" 0 %s "forward"`,
-				r.end.Format("2006-01-02T15:04:05.000000Z"), r.up, float64(r.ms-30)/1e3, r.key, iso(r.at))
-		}},
-		"Envoy": {line: func(r request) string {
-			return fmt.Sprintf(`[%s] "POST /?project=%s& HTTP/2" 200 - 154 0 %d 100 "10.0.35.28" "agent" "id" "host" "tcp://%s"`, iso(r.at), r.key, r.ms, r.up)
-		}},
-		"Istio": {line: func(r request) string {
-			return fmt.Sprintf(`[%s] "GET /?project=%s& HTTP/1.1" 200 - via_upstream - "-" 0 5 %d 9 "-" "curl" "id" "host" "%s" outbound|80||a`, iso(r.at), r.key, r.ms, r.up)
-		}},
-		"Istio's JSON": {line: func(r request) string {
-			return fmt.Sprintf(`{"start_time":%q,"duration":%d,"upstream_host":%q,"key":%q,"path":null}`, iso(r.at), r.ms, r.up, r.key)
-		}},
-		"syslog with braces": {line: func(r request) string { return `<134>1 2026-01-05T09:00:00Z lb haproxy 71 - [x@1 a="{b}"] ` + js(r) }},
-		"combined, other names": {whole: true, line: func(r request) string {
-			return combined(r, `project=%s rt=%.3f addr="%s"`, r.key, float64(r.ms)/1e3, r.up)
-		}},
-		"Docker":   {line: func(r request) string { return docker("stdout", js(r)) }},
-		"journald": {line: func(r request) string { return fmt.Sprintf(`{"MESSAGE":%q,"PRIORITY":"6"}`, js(r)) }},
-		"collector's envelope": {line: func(r request) string {
-			return `{"insertId":"x","timestamp":"2030-01-05T09:00:00Z","jsonPayload":` + js(r) + "}"
-		}},
-		"JSON array": {head: "[\n", line: func(r request) string { return "  " + js(r) + "," }},
-		"pairs": {line: func(r request) string {
-			return fmt.Sprintf(`time=%s key=%s duration=%dms upstream="%s"`, iso(r.at), r.key, r.ms, r.up)
-		}},
-		"offset": {line: func(r request) string {
-			return strings.Replace(js(r), iso(r.at), iso(r.at.In(time.FixedZone("", 19800))), 1)
-		}},
-		"offset without colon": {line: func(r request) string { return strings.Replace(js(r), "Z", "+0000", 1) }},
-		"seconds": {whole: true, line: func(r request) string {
-			return fmt.Sprintf(`{"ended":%d,"key":%q,"duration_ms":%d,"upstream":%q}`, r.end.Unix(), r.key, r.ms, r.up)
-		}},
-		"microseconds": {line: func(r request) string {
-			return fmt.Sprintf(`{"time":%d,"key":%q,"duration_us":%d000,"upstream":%q}`, r.at.UnixMicro(), r.key, r.ms, r.up)
-		}},
-		"nanoseconds": {line: func(r request) string {
-			return fmt.Sprintf(`{"time":%d,"key":%q,"duration_ns":%d000000,"upstream":%q}`, r.at.UnixNano(), r.key, r.ms, r.up)
-		}},
-		"CSV, quoted names": {head: `"Time","Key","Duration_ms","Upstream"` + "\n", line: func(r request) string { return fmt.Sprintf("%q,%q,\"%d\",%q", iso(r.at), r.key, r.ms, r.up) }},
-		"CSV, byte order mark, semicolons and commas": {head: "\ufefftime;key;duration;upstream\r\n", line: func(r request) string {
-			return fmt.Sprintf("%s;%s;0,%d;%s\r", r.at.Format("2006-01-02 15:04:05.000"), r.key, r.ms, r.up)
-		}},
-		"CSV, spaces": {head: "time, \"key\", duration, upstream\n", line: func(r request) string {
-			return fmt.Sprintf(`%s UTC, "%s", %g, %s`, r.at.Format("2006-01-02 15:04:05.000"), r.key, float64(r.ms)/1e3, r.up)
-		}},
-		"CSV, breaks in values, heads again": {head: "time,key,duration_ms,upstream,agent\n", line: func(r request) string {
-			return fmt.Sprintf("%s,%s,%d,%s,\"a\n\"\"b\"\"\"\ntime,key,duration_ms,upstream,agent", r.at.Format("2006-01-02 15:04:05.000 +0000 UTC"), r.key, r.ms, r.up)
-		}},
-		"tabs": {head: "time\tkey\tduration_ms\tupstream\n", line: func(r request) string { return fmt.Sprintf("%s\t%s\t%d\t%s", iso(r.at), r.key, r.ms, r.up) }},
-	} {
-		text := form.head
+	for _, form := range formats(t) {
+		var text strings.Builder
+		text.WriteString(form.head)
 		for _, r := range requests() {
-			text += form.line(r) + "\n"
+			require.NoError(t, form.line.Execute(&text, r))
+			text.WriteByte('\n')
 		}
-		logs, err := ReadLogs(1000, regexp.MustCompile(`project=(\w+)`), file(t, text))
-		if !assert.NoError(t, err, name) {
+		logs, err := ReadLogs(1000, regexp.MustCompile(`project=(\w+)`), file(t, text.String()))
+		if !assert.NoError(t, err, form.name) {
 			continue
 		}
 		if logs.Seen.Upstreams != 3 || len(logs.entries) != 40 || strings.Contains(fmt.Sprint(logs.Notes), "left out") {
-			t.Errorf("%s: %d jobs, %v\n%s", name, len(logs.entries), logs.Notes, form.line(requests()[0]))
+			t.Errorf("%s: %d jobs, %v\n%.500s", form.name, len(logs.entries), logs.Notes, text.String())
 			continue
 		}
 		for i, r := range requests() {
@@ -147,24 +99,27 @@ func TestForms(t *testing.T) {
 			if form.whole {
 				off = 1
 			}
-			require.InDelta(t, r.at.Sub(requests()[0].at).Seconds(), e.job.Offset, off, name)
-			require.InDelta(t, float64(r.ms)/1e3, e.took, 1e-6, name)
-			if !form.whole {
-				require.Equal(t, []string{r.key, r.up}, []string{string(e.job.Project), e.upstream}, name)
-			}
+			require.InDelta(t, r.At.Sub(requests()[0].At).Seconds(), e.job.Offset, off, form.name)
+			require.InDelta(t, r.Seconds(), e.took, 1e-6, form.name)
+			require.Equal(t, []string{r.Key, r.Up}, []string{string(e.job.Project), e.upstream}, form.name)
 		}
 	}
 }
 
 // A line that cannot be read is reported and skipped.
 func TestBadLines(t *testing.T) {
-	const head, good = "time,key,duration\n", "5,a,1\n"
+	const head, good = "time,key,duration,priority\n", "5,a,1,\n"
 	long := strings.Repeat("x", 3*maxLine)
 	for name, c := range map[string]struct{ text, want string }{
 		"long":        {head + good + long + "\n" + good, "line 3: is longer than 1 MiB: xxx"},
 		"long, last":  {head + good + good + long, "line 4: is longer than 1 MiB"},
 		"stray quote": {head + good + `5,"a,1` + "\n" + good, `line 3: `},
-		"control":     {head + good + "\x1b[2Jx\n" + good, "line 3: 1 values are not 3: ?[2Jx (left out; 1 such lines)"},
+		"control":     {head + good + "\x1b[2Jx\n" + good, "line 3: 1 values are not 4: ?[2Jx (left out; 1 such lines)"},
+		"no number":   {head + good + "5,a,x,\n" + good, `line 3: field duration: "x" is not a time of at least 0`},
+		"negative":    {head + good + "5,a,-1,\n" + good, `line 3: field duration: "-1" is not a time of at least 0`},
+		"no instant":  {head + good + "now,a,1,\n" + good, `line 3: field time: "now" is neither like 2026-01-05T09:00:00.123Z nor seconds since 1970`},
+		"priority":    {head + good + "5,a,1,middling\n" + good, `line 3: field priority: unknown priority "middling": it is high or low`},
+		"no time":     {head + good + ",a,1,\n" + good, "line 3: fields time and ended: both are missing"},
 		"one array":   {`[{"a":1},{"b":2}]` + "\n" + strings.Repeat(`{"time":5,"duration":1}`+"\n", 2), "line 1: is a JSON array: write one object a line, as with jq -c '.[]'"},
 	} {
 		logs, err := ReadLogs(1000, nil, file(t, c.text))
@@ -235,4 +190,73 @@ func TestPausesAreShortened(t *testing.T) {
 	assert.Equal(t, 4873.0, logs.Shorten(10))
 	jobs := logs.Estimate(9, 0)
 	assert.Equal(t, []float64{0, 50, 105, 116, 127}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset, jobs[3].Offset, jobs[4].Offset})
+}
+
+func open(t *testing.T, text string) (*Logs, []Job) {
+	t.Helper()
+	logs, err := ReadLogs(1000, nil, file(t, text))
+	require.NoError(t, err)
+	return logs, logs.Estimate(1, 0)
+}
+
+// written returns the lines that a proxy would write with its settings in lab/README.md and these values of its fields.
+func written(t *testing.T, proxy, format string, fields map[string][]string) (text string) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	_, block, _ := strings.Cut(string(readme), "# "+proxy+"\n")
+	found := regexp.MustCompile(format).FindStringSubmatch(block)
+	require.NotNil(t, found, proxy)
+	for i := range 3 {
+		line := regexp.MustCompile(`(\w+): "`).ReplaceAllString(found[1], `"$1":"`) // Envoy converts YAML to JSON
+		for field, values := range fields {
+			require.Contains(t, line, field, proxy)
+			line = strings.ReplaceAll(line, field, values[i])
+		}
+		require.NotRegexp(t, `[%$]`, line, "%s: a field has no value", proxy)
+		text += "proxy[7]: " + line + "\n"
+	}
+	return text
+}
+
+// With the settings of lab/README.md, HAProxy, nginx and Envoy log the same jobs as a CSV file. For a retried
+// job they log the last attempt, and for one whose submitter disconnected, that it reached no upstream.
+func TestAccessLogs(t *testing.T) {
+	for name, text := range map[string]string{
+		"HAProxy": written(t, "HAProxy", `log-format '(.*)'`, map[string][]string{
+			"%[date(0,ms)]": {"1767603602000", "1767603602000", "1767603602000"}, "%[var(txn.key),json(utf8s)]": {"a", "a", "a"},
+			"%Ta": {"2000", "500", "100"}, "%s": {"x", "y", "<NOSRV>"},
+		}),
+		"nginx": written(t, "nginx", `escape=json '(.*)'`, map[string][]string{
+			"$msec": {"1767603602.000", "1767603602.000", "1767603602.000"}, "$http_x_project": {"a", "a", "a"},
+			"$request_time": {"2.000", "0.500", "0.100"}, "$upstream_addr": {"x", "x, z : y", ""}, "$upstream_http_x_cache": {", MISS", "HIT", "-"},
+		}),
+		"Envoy": strings.ReplaceAll(written(t, "Envoy", `json_format: ({.*})`, map[string][]string{
+			"%START_TIME%":     {"2026-01-05T09:00:00.000Z", "2026-01-05T09:00:01.500Z", "2026-01-05T09:00:01.900Z"},
+			"%REQ(X-PROJECT)%": {"a", "a", "a"}, "%DURATION%": {"2000", "500", "100"}, "%UPSTREAM_HOST%": {"x", "y", "null"}, "%RESP(X-CACHE)%": {"MISS", "HIT", "null"},
+		}), `"null"`, "null"),
+		"CSV": "time,key,duration,upstream,hit\n1767603600,a,2,x,false\n1767603601.5,a,0.5,\"z, y\",true\n1767603601.9,a,0.1,-,\n",
+	} {
+		logs, jobs := open(t, text)
+		require.Len(t, jobs, 3, "%s: %v", name, logs.Notes)
+		assert.InDeltaSlice(t, []float64{0, 1.5, 1.9}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset}, 1e-6, name)
+		assert.Equal(t, Project("a"), jobs[0].Project)
+		want, fetch := Seen{Upstreams: 2, Hits: 1, Hit: 2, Keys: 1, Duration: 1.25, Cores: 1, Unlike: 1}, 1.5
+		if name == "HAProxy" { // it does not log cache hits
+			want.Hits, want.Hit, want.Fetch, fetch = 0, 0, 0.5, 0.5
+		}
+		logs.Seen.Duration, logs.Seen.Fetch, logs.Seen.Wait = ms(logs.Seen.Duration), ms(logs.Seen.Fetch), ms(logs.Seen.Wait)
+		assert.Equal(t, want, logs.Seen, name)
+		assert.InDeltaSlice(t, []float64{fetch, 0.5, 0.5}, []float64{jobs[0].Load, jobs[1].Operators, jobs[2].Operators}, 1e-6,
+			"%s: the last one costs what the key's others do", name)
+	}
+}
+
+func TestAccessLogsWithLess(t *testing.T) {
+	logs, jobs := open(t, "key,ended,duration_ms,priority\n-,10,500,high\nb,11,500,\n")
+	require.Len(t, jobs, 2)
+	assert.Empty(t, jobs[0].Project)
+	assert.Equal(t, "high", jobs[0].Priority.String())
+	assert.Equal(t, "low", jobs[1].Priority.String())
+	assert.Zero(t, logs.Seen.Upstreams+logs.Seen.Hit)
 }

@@ -56,7 +56,7 @@ func openLines(path string) (*lineReader, error) {
 	return r, nil
 }
 
-// next returns a line without its line break. The line is valid until the next call. After errLong, reading can go on.
+// next returns a line without its line break. The line is valid until the next call. After errLong, reading can continue.
 func (r *lineReader) next() ([]byte, error) {
 	if len(r.back) > 0 {
 		line := r.back[0]

@@ -58,6 +58,19 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
+// In older logs the field response is called answer.
+func TestOlderLogsAreRead(t *testing.T) {
+	lost := served(1, 2, "1")
+	lost.Completeness = intake.Absent
+	text := logged(t, lost, served(2, 2, "1"))
+	for _, text := range []string{text, strings.ReplaceAll(text, `"response":`, `"answer":`)} {
+		logs, err := ReadLogs(1000, nil, file(t, text))
+		require.NoError(t, err)
+		require.Len(t, logs.entries, 2)
+		assert.Equal(t, []bool{false, true}, []bool{logs.entries[0].answered, logs.entries[1].answered})
+	}
+}
+
 // The jobs of two sidecars are sorted by arrival.
 func TestLogsAreMerged(t *testing.T) {
 	cold := served(2, 5.5, "2")
@@ -80,7 +93,7 @@ func TestLogsAreMerged(t *testing.T) {
 	}
 	assert.Equal(t, "[0 1 0 0.5 1 1 1 2 0 2 1 0 2 1 1 3 1 0 7 2 1]", fmt.Sprint(got))
 	assert.Equal(t, selection.High, jobs[5].Priority)
-	assert.Equal(t, []string{"1 1.5", "1 1.5", "1 4", "1 1.5"}, costsOf(jobs[:4]), "nobody saw project 1 fetched: as all; the last one was refused")
+	assert.Equal(t, []string{"1 1.5", "1 1.5", "1 4", "1 1.5"}, costsOf(jobs[:4]), "no fetch of project 1 is known: as for all; the last one was refused")
 	assert.Equal(t, []string{
 		a + ": 4 jobs that ended from 2026-01-02T03:04:08Z to 2026-01-02T03:04:12Z",
 		b + ": 3 jobs that ended from 2026-01-02T03:04:08Z to 2026-01-02T03:04:15Z",
@@ -133,7 +146,7 @@ func TestCostsWithReportedWaitsAndFetches(t *testing.T) {
 	waited.most, cold.most, cold.cold, cold.job.Load = 2, 3.5, true, 1.5
 	refused := entry{job: Job{Project: "a", Offset: 11}, end: 11}
 	assert.Equal(t, []string{"1.5 2", "1.5 2", "1.5 2", "1.5 4"}, estimated(4, waited, cold, refused, other),
-		"one that was refused costs what its project's others do, and a project that nobody saw fetched what all do")
+		"a refused job costs what other jobs of its project do; a project whose fetches are unknown costs what all do")
 }
 
 // One job runs at a time.
@@ -142,7 +155,7 @@ func TestWaitsAreRebuilt(t *testing.T) {
 	miss.cold = true
 	all := []entry{miss, job("a", 6, 2), job("a", 7, 3), job("a", 7.5, 4.5), job("a", 8, 1), job("b", 20, 1)}
 	assert.Equal(t, []string{"3 2", "3 2", "3 2", "3 2", "3 1", "3 1"}, estimated(1, all...), "the last job of a ended before its turn")
-	assert.Equal(t, []string{"3 2", "3 2", "3 3", "3 4.5", "3 1", "3 1"}, estimated(9, all...), "nobody waited")
+	assert.Equal(t, []string{"3 2", "3 2", "3 3", "3 4.5", "3 1", "3 1"}, estimated(9, all...), "no job waited")
 	assert.Equal(t, []string{"3 2", "3 2", "3 2"}, estimated(2, miss, job("a", 1, 4), job("a", 9, 2)), "the second one waited for the fetch")
 }
 
@@ -178,7 +191,7 @@ func TestPrompts(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "request 1: EOF",
-		`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [0, 1]}`: "request 1: hash_ids: 2 blocks are more than input_length has: 1",
+		`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [0, 1]}`: "request 1: hash_ids has 2 blocks: a prompt of this input_length has at most 1",
 		`{"timestamp": 0, "input_length": 512, "output": 1, "hash_ids": [0]}`:           "unknown object member name",
 		`{"timestamp": 9, "input_length": 1}{"timestamp": 8, "input_length": 1}`:        "request 2: timestamp 8 is not between",
 		`{"timestamp": 0, "input_length": -1}`:                                          "request 1: input_length or output_length is not between",

@@ -58,7 +58,7 @@ func Prompts(path string) (jobs []Job, err error) {
 		case min(m.Input, m.Output) < 0 || max(m.Input, m.Output) > maxTokens:
 			err = fmt.Errorf("input_length or output_length is not between 0 and %d", maxTokens)
 		case int64(len(m.Blocks)) > most:
-			err = fmt.Errorf("hash_ids: %d blocks are more than input_length has: %d", len(m.Blocks), most)
+			err = fmt.Errorf("hash_ids has %d blocks: a prompt of this input_length has at most %d", len(m.Blocks), most)
 		}
 		for depth, b := range m.Blocks {
 			switch known := int64(len(chats)); {

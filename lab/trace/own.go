@@ -22,7 +22,8 @@ type jobLine struct {
 	Priority string  `json:"priority"`
 	Read     string  `json:"read"`
 	Outcome  string  `json:"outcome"`
-	Answer   string  `json:"answer"`
+	Response string  `json:"response"`
+	Answer   string  `json:"answer"` // the name of response in older logs
 	Attempts []struct {
 		Cache    string  `json:"cache"`
 		Upstream string  `json:"upstream"`
@@ -49,7 +50,7 @@ func ownEntry(raw []byte) (*entry, error) {
 	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
 		return nil, fmt.Errorf("field total_seconds: is missing, or not between 0 and %v", float64(MaxSeconds))
 	}
-	e := &entry{id: l.ID, session: l.Session, arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
+	e := &entry{id: l.ID, session: l.Session, arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Response != "absent" && l.Answer != "absent"}
 	if n := len(l.Attempts); n > 0 && e.answered {
 		last := &l.Attempts[n-1]
 		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream

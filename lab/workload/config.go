@@ -43,7 +43,7 @@ type Config struct {
 	Duration float64 `yaml:"duration"`
 	// StartHour is the hour of the day at time zero, 0 to 23.
 	StartHour int `yaml:"start_hour"`
-	// Submitters is how many submitters there are. Each job comes from one of
+	// Submitters is the number of submitters. Each job comes from one of
 	// them at random.
 	Submitters int `yaml:"submitters"`
 	// HighShare is the share of high jobs, prefetches included.

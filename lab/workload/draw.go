@@ -44,9 +44,6 @@ func pareto(rng *rand.Rand, median, index float64) float64 {
 // rounded rounds seconds to a microsecond, which keeps traces short.
 func rounded(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// instant rounds a time down to a microsecond, so that no job is sent after the workload's end.
-func instant(s float64) float64 { return math.Floor(s*1e6) / 1e6 }
-
 // chooser picks indices in proportion to weights.
 type chooser struct{ sums []float64 }
 

@@ -67,7 +67,7 @@ func (g *Generator) beginSchedules() (err error) {
 	high, number := int(float64(g.cfg.Jobs)*g.cfg.HighShare), 0
 	low := g.cfg.Jobs - high
 	g.population, err = newPopulation(&g.cfg, func(p *projectModel) bool {
-		s := &schedule{project: number, firings: newFirings(&g.cfg, number, p)}
+		s := &schedule{project: number, firings: firings{pcg: *source(g.cfg.Seed, streamSchedules, number), due: p.Phase, period: p.Period}}
 		number++
 		runs := s.firings.count(&g.cfg)
 		if runs == 0 {
@@ -107,7 +107,7 @@ func (g *Generator) Jobs(yield func(trace.Job) bool) {
 		if !emits {
 			continue
 		}
-		job.Offset = instant(next.At)
+		job.Offset = math.Floor(next.At*1e6) / 1e6 // so that no job is sent after the workload's end
 		g.emitted++
 		if !yield(job) {
 			return

@@ -3,12 +3,12 @@ package workload
 import (
 	"math"
 	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -164,47 +164,19 @@ func TestSizeOfNeeds(t *testing.T) {
 	require.Equal(t, plain, large)
 }
 
-func fromSources(change func(*Config)) Config {
-	return config(func(c *Config) {
-		c.Seed, c.Pattern, c.Jobs, c.Duration, c.Projects = 3, sources, 50_000, 2*hour, 800
-		change(c)
-	})
-}
-
-// counts returns the jobs per minute.
-func counts(jobs []trace.Job, minutes int) []float64 {
-	n := make([]float64, minutes)
-	for _, job := range jobs {
-		n[min(int(job.Offset/60), minutes-1)]++
-	}
-	return n
-}
-
-func variance(values []float64) float64 {
-	mean, sum := 0.0, 0.0
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for _, v := range values {
-		sum += (v - mean) * (v - mean) / float64(len(values))
-	}
-	return sum
-}
-
-// TestSourcesAreBursty: the number of jobs per minute varies far more than in a Poisson
-// process, whose variance is the mean, and also over ten minutes.
+// The number of jobs per minute varies far more than in a Poisson process, whose variance is the mean, and also over ten
+// minutes.
 func TestSourcesAreBursty(t *testing.T) {
-	jobs := all(t, fromSources(func(*Config) {}))
-	minutes := counts(jobs, 120)
-	mean := 50_000.0 / 120
-	assert.Greater(t, variance(minutes), 5*mean)
-	var tens []float64
-	for ten := range slices.Chunk(minutes, 10) {
-		sum := 0.0
-		for _, n := range ten {
-			sum += n
+	jobs := all(t, config(func(c *Config) { c.Seed, c.Pattern, c.Jobs, c.Duration, c.Projects = 3, sources, 50_000, 2*hour, 800 }))
+	for minutes, times := range map[int]float64{1: 5, 10: 10} {
+		counts := make([]float64, 120/minutes)
+		for _, job := range jobs {
+			counts[min(int(job.Offset/60)/minutes, len(counts)-1)]++
 		}
-		tens = append(tens, sum)
+		var jobsPer stats.Moments
+		for _, n := range counts {
+			jobsPer.Add(n)
+		}
+		assert.Greater(t, jobsPer.Variance(), times*50_000/float64(len(counts)), "%d minutes", minutes)
 	}
-	assert.Greater(t, variance(tens), 10*10*mean)
 }

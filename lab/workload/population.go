@@ -106,7 +106,7 @@ func newPopulation(cfg *Config, full func(*projectModel) bool) ([]projectModel, 
 	var projects []projectModel
 	for {
 		if len(projects) == maxProjects {
-			return nil, fmt.Errorf("workload: %d projects do not make %d jobs in %v s: take a longer duration or fewer jobs",
+			return nil, fmt.Errorf("workload: even %d projects submit fewer than %d jobs in %v s: set a longer duration or fewer jobs",
 				len(projects), cfg.Jobs, cfg.Duration)
 		}
 		projects = append(projects, drawProject(rng, cfg, firstID+len(projects)))
@@ -130,7 +130,7 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 		view:       medianView * math.Pow(size, viewBySize),
 	}
 
-	many := correlated(rng, large, channelsBySize)
+	many := channelsBySize*large + math.Sqrt(1-channelsBySize*channelsBySize)*rng.NormFloat64()
 	channels := min(max(1, int(medianChannels*math.Exp(channelsSpread*many))), maxChannels)
 	for i := range rng.IntN(sharedSets + 1) {
 		p.Sets = append(p.Sets, setModel{
@@ -150,11 +150,6 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 	p.limit(maxDemand)
 	p.Phase = drawPhase(rng, p.Period)
 	return p
-}
-
-// correlated draws a standard normal number that has the given correlation with another one.
-func correlated(rng *rand.Rand, with, correlation float64) float64 {
-	return correlation*with + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
 }
 
 // limit lengthens a project's period, then removes channels, until the project keeps

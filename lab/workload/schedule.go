@@ -81,10 +81,6 @@ type firing struct {
 	imports bool
 }
 
-func newFirings(cfg *Config, number int, p *projectModel) firings {
-	return firings{pcg: *source(cfg.Seed, streamSchedules, number), due: p.Phase, period: p.Period}
-}
-
 // next returns the next firing before the end of the workload. In an hour of low
 // load, a schedule that is due does not always fire.
 func (f *firings) next(cfg *Config) (run firing, ok bool) {

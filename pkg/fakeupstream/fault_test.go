@@ -26,26 +26,26 @@ func TestCut(t *testing.T) {
 	for _, cut := range []fakeupstream.Cut{fakeupstream.CutFIN, fakeupstream.CutRST} {
 		for _, after := range []int64{0, 1, 100, int64(len(whole)), 1 << 20} {
 			up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: after})
-			answer, body, err := job(t, up)
+			got, body, err := job(t, up)
 			require.Error(t, err, "cut %d after %d", cut, after)
 			if cut == fakeupstream.CutRST {
 				require.ErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
 			} else {
 				require.NotErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
 			}
-			require.Equal(t, 200, answer.status)
+			require.Equal(t, 200, got.status)
 			require.Equal(t, whole[:min(after, int64(len(whole)))], body, "after %d", after)
 		}
 		up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: fakeupstream.BeforeHeaders})
-		answer, _, err := job(t, up)
+		got, _, err := job(t, up)
 		require.Error(t, err)
-		require.Zero(t, answer.status)
+		require.Zero(t, got.status)
 	}
 	up.SetFault(fakeupstream.Fault{Body: "0123456789", Cut: fakeupstream.CutFIN, CutAfter: 4})
-	answer, body, err := job(t, up)
+	got, body, err := job(t, up)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Equal(t, "0123", body)
-	assert.EqualValues(t, 10, answer.length)
+	assert.EqualValues(t, 10, got.length)
 }
 
 // TestHang: no response until the submitter disconnects, which ends the job, or until the fault
@@ -67,9 +67,9 @@ func TestHang(t *testing.T) {
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return jobs[0].Ended }))
 
 	wg.Go(func() {
-		answer, _, err := job(t, up)
+		got, _, err := job(t, up)
 		if assert.NoError(t, err) {
-			assert.Equal(t, 200, answer.status)
+			assert.Equal(t, 200, got.status)
 		}
 	})
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 2 }))
@@ -120,7 +120,7 @@ func TestKill(t *testing.T) {
 
 	up.SetFault(fakeupstream.Fault{})
 	require.NoError(t, up.Refuse(false))
-	answer, _, err := job(t, up)
+	got, _, err := job(t, up)
 	require.NoError(t, err)
-	assert.Contains(t, answer.header.Get("X-Load"), "cached=1")
+	assert.Contains(t, got.header.Get("X-Load"), "cached=1")
 }

@@ -73,7 +73,7 @@ type Upstream struct {
 	serving sync.WaitGroup
 	faults  switches             // for everything but reports
 	reports switches             // for metrics and listing
-	load    atomic.Pointer[load] // nil for the truth
+	load    atomic.Pointer[load] // nil: reports have the real load
 
 	closing  sync.Mutex // guards what follows
 	web      *http.Server
@@ -121,7 +121,7 @@ func (u *Upstream) newWeb() *http.Server {
 	return &http.Server{
 		Handler:           http.HandlerFunc(u.serve),
 		ReadHeaderTimeout: 2 * time.Minute,            // longer than http.DefaultTransport keeps a connection that it did not need
-		ErrorLog:          log.New(io.Discard, "", 0), // broken connections are meant here
+		ErrorLog:          log.New(io.Discard, "", 0), // tests break connections on purpose
 	}
 }
 
@@ -175,7 +175,7 @@ func (u *Upstream) Drain() { u.server.Drain() }
 func (u *Upstream) Kill() {
 	u.closing.Lock()
 	defer u.closing.Unlock()
-	_ = u.web.Close() // its socket with it
+	_ = u.web.Close() // closes the listener, too
 	u.web, u.listener = u.newWeb(), nil
 }
 

@@ -47,7 +47,7 @@ type head struct {
 	length int64
 }
 
-// job sends the thesis's job and reads the whole response.
+// job sends the thesis's job and reads the response.
 func job(t *testing.T, up *fakeupstream.Upstream) (h head, body string, err error) {
 	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
 	if err != nil {
@@ -99,24 +99,24 @@ func TestStatusAndHeader(t *testing.T) {
 		Header: http.Header{"Retry-After": {"7"}, "Set-Cookie": {"a=1", "b=2"}},
 	})
 	for range 2 {
-		answer, body, err := job(t, up)
+		got, body, err := job(t, up)
 		require.NoError(t, err)
-		assert.Equal(t, 503, answer.status)
+		assert.Equal(t, 503, got.status)
 		assert.Equal(t, "busy", body)
-		assert.Equal(t, "7", answer.header.Get("Retry-After"))
-		assert.Equal(t, []string{"a=1", "b=2"}, answer.header["Set-Cookie"])
-		assert.EqualValues(t, 4, answer.length)
+		assert.Equal(t, "7", got.header.Get("Retry-After"))
+		assert.Equal(t, []string{"a=1", "b=2"}, got.header["Set-Cookie"])
+		assert.EqualValues(t, 4, got.length)
 	}
-	answer, _, err := job(t, up)
+	got, _, err := job(t, up)
 	require.NoError(t, err)
-	assert.Equal(t, 200, answer.status, "the fault's times are over")
-	assert.NotEmpty(t, answer.header.Get("X-Load"))
+	assert.Equal(t, 200, got.status, "the fault's times are over")
+	assert.NotEmpty(t, got.header.Get("X-Load"))
 
 	up.SetFault(fakeupstream.Fault{Header: http.Header{"X-Load": nil}})
-	answer, _, err = job(t, up)
+	got, _, err = job(t, up)
 	require.NoError(t, err)
-	assert.Equal(t, 200, answer.status)
-	assert.Empty(t, answer.header.Get("X-Load"))
+	assert.Equal(t, 200, got.status)
+	assert.Empty(t, got.header.Get("X-Load"))
 }
 
 // TestHandler: faults apply to a handler's responses, too, and its jobs are recorded.
@@ -147,15 +147,15 @@ func TestHandler(t *testing.T) {
 	metrics := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "mine 1\n") }
 	up = fakeupstream.New(t, fakeupstream.Options{Cost: "fetch=1ms", Metrics: http.HandlerFunc(metrics)})
 	assert.Equal(t, "mine 1\n", get(t, up.URL+"/metrics"))
-	answer, body, err := job(t, up)
+	got, body, err := job(t, up)
 	require.NoError(t, err)
-	assert.Contains(t, body, "T-shirt", "jobs are answered by the rules")
-	assert.Contains(t, answer.header.Get("X-Load"), "fetch=")
+	assert.Contains(t, body, "T-shirt", "jobs get the result of the rules")
+	assert.Contains(t, got.header.Get("X-Load"), "fetch=")
 	up.Drain()
 	assert.Equal(t, "draining\n", get(t, up.URL+"/healthz"))
-	answer, _, err = job(t, up)
+	got, _, err = job(t, up)
 	require.NoError(t, err)
-	assert.Equal(t, "no", answer.header.Get("Job-Started"))
+	assert.Equal(t, "no", got.header.Get("Job-Started"))
 }
 
 func TestReports(t *testing.T) {
@@ -164,9 +164,9 @@ func TestReports(t *testing.T) {
 	assert.Regexp(t, `^{"projects":\[{"id":"7",.*},{"id":"shop",.*}\]}`, listing)
 	require.NoError(t, up.SetCached("12345"))
 	assert.Regexp(t, `^{"projects":\[{"id":"12345",[^{]*}\]}`, get(t, up.URL+"/v1/cache/projects"))
-	answer, _, err := job(t, up)
+	got, _, err := job(t, up)
 	require.NoError(t, err)
-	assert.Contains(t, answer.header.Get("X-Load"), "cached=1")
+	assert.Contains(t, got.header.Get("X-Load"), "cached=1")
 	require.EqualError(t, up.SetCached("../x"), `unknown project "../x"`)
 	require.NoError(t, up.SetCached())
 	assert.NotContains(t, get(t, up.URL+"/v1/cache/projects"), "12345")
@@ -176,9 +176,9 @@ func TestReports(t *testing.T) {
 	assert.Contains(t, metrics, "ruleserver_stalled_joblets{priority=\"low\"} 40\n")
 	assert.Contains(t, metrics, "ruleserver_jobs_running{priority=\"low\"} 50\n")
 	assert.Contains(t, metrics, "ruleserver_cores 2\n")
-	answer, _, err = job(t, up)
+	got, _, err = job(t, up)
 	require.NoError(t, err)
-	assert.Contains(t, answer.header.Get("X-Load"), "running=50, stalled=40, stalled_high=0")
+	assert.Contains(t, got.header.Get("X-Load"), "running=50, stalled=40, stalled_high=0")
 	up.SetLoad(9, -1)
 	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_stalled_joblets{priority=\"low\"} 0\n")
 

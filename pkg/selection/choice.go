@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Least finds the smallest of the values offered to it, each of several
-// equals with the same probability. The zero value has seen none.
+// Least finds the smallest of the values offered to it. If several are equal, each is returned with the same
+// probability. The zero value is ready to use.
 type Least struct {
 	index int
 	value float64
@@ -26,11 +26,11 @@ func (l *Least) Offer(index int, value float64, rng *rand.Rand) {
 	}
 }
 
-// Index is that of the view with the smallest value.
+// Index returns the index of the view with the smallest value.
 func (l *Least) Index() int { return l.index }
 
-// nowhere is the index of a candidate that is no view: none was seen yet.
-const nowhere = -1
+// noView is the index of a candidate before any view was considered.
+const noView = -1
 
 // candidate is a view and its cost.
 type candidate struct {
@@ -38,8 +38,8 @@ type candidate struct {
 	cost  float64
 }
 
-// none is the candidate before any view was seen. Every view is better.
-func none() candidate { return candidate{nowhere, math.Inf(1)} }
+// noCandidate returns a candidate that every view beats.
+func noCandidate() candidate { return candidate{noView, math.Inf(1)} }
 
 // beatenBy reports whether a cost is below the candidate's.
-func (c candidate) beatenBy(cost float64) bool { return c.index == nowhere || cost < c.cost }
+func (c candidate) beatenBy(cost float64) bool { return c.index == noView || cost < c.cost }

@@ -13,17 +13,6 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// without returns the policy with some constants changed.
-func without(change func(e *selection.Expected)) *selection.Expected {
-	e := selection.DefaultExpected()
-	change(e)
-	return e
-}
-
-func noRank(e *selection.Expected)     { e.Rank = 0 }
-func noCrowding(e *selection.Expected) { e.Crowding = 0 }
-func noTail(e *selection.Expected)     { e.Tail = 0 }
-
 // busy gives an upstream as many jobs as it has cores, plus backlog.
 func busy(v *selection.View, backlog float64) {
 	v.Jobs = v.Cores + backlog
@@ -50,9 +39,9 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 			got := selection.DefaultExpected().Pick(job, views, rng)
 			require.Equal(t, c.stays, got == 0, "backlog %v, fetch %v", c.backlog, c.fetch)
 		}
-		costs := costsOf(without(noRank), selection.Job{Project: 1, Fetch: c.fetch, Service: 4}, views)
+		costs := costsOf(selection.DefaultExpected(), selection.Job{Project: 1, Fetch: c.fetch, Service: 4}, views)
 		assert.InDelta(t, (8+c.backlog+1)/2.4, costs[0].Total, 1e-9)
-		assert.InDelta(t, 0.4*math.Sqrt(c.fetch), costs[1].Total, 1e-9)
+		assert.InDelta(t, 0.4*math.Sqrt(c.fetch), costs[1].Fetch, 1e-9)
 	}
 }
 
@@ -76,60 +65,48 @@ func TestExpectedAgreesOnAColdProject(t *testing.T) {
 	}
 }
 
-// TestExpectedKeepsToItsOrderWhenCrowded: a project goes from its first upstream to others with
-// free cores, but not to nearly full ones.
-func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
-	for _, c := range []struct {
-		jobs     float64 // at every other upstream of 40 cores
-		crowding bool
-		rank     int
-	}{{0, true, 1}, {16, true, 1}, {36, true, 0}, {36, false, 1}} {
-		views := policytest.Idle(14)
-		order := policytest.ByRendezvous(7, views)
+// The cost of a prompt is the time to read the prompts queued before it plus the time to read what is not cached. Jobs whose
+// response has started cost nothing, and an upstream other than the first-ranked one costs more only where nothing of the prompt is
+// cached. Reports change none of this.
+func TestExpectedPriceOfAPrompt(t *testing.T) {
+	t.Run("with reports", func(t *testing.T) { priceOfAPrompt(t, policytest.Idle(3)) })
+	unreported := policytest.Idle(3)
+	for i := range unreported {
+		unreported[i].Fresh = false
+	}
+	t.Run("without reports", func(t *testing.T) { priceOfAPrompt(t, unreported) })
+}
+
+func priceOfAPrompt(t *testing.T, views []selection.View) {
+	costs := make([]selection.Cost, 3)
+	job := selection.Job{Project: 7, Prompt: true, QueuedBehind: 1, FirstPlaceHitRate: 0.1, Fetch: 5, Service: 1}
+	views[0].PrefillWait, views[0].Jobs = 3, 1000
+	views[1].Warm, views[1].Cache = 0.5, selection.AssumedCached
+	at := selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(1, 1)))
+	assert.Equal(t, 1, at)
+	assert.Equal(t, selection.Cost{Total: 5, Fetch: 5}, costs[1])
+	for _, i := range []int{0, 2} {
+		assert.Equal(t, views[i].PrefillWait, costs[i].Wait)
+		assert.Equal(t, 10.0, costs[i].Fetch)
+		assert.Contains(t, []float64{0, 5}, costs[i].Placement)
+	}
+	views[1].PrefillWait = 20
+	homes := map[int]bool{}
+	for project := range uint64(100) {
+		job.Project = project + 1
+		at = selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(project, 1)))
+		home := 0
 		for i := range views {
-			views[i].Jobs = c.jobs
+			if selection.Rendezvous(job.Project, views[i].ID, 1) > selection.Rendezvous(job.Project, views[home].ID, 1) {
+				home = i
+			}
 		}
-		busy(&views[order[0]], 20) // 12 s
-		policy := selection.DefaultExpected()
-		if !c.crowding {
-			policy = without(noCrowding)
+		want := 2
+		if home == 0 { // 13 there, 15 at the last
+			want = 0
 		}
-		assert.Equal(t, order[c.rank], policy.Pick(selection.Job{Project: 7, Fetch: 30, Service: 4}, views, nil), "%+v", c)
+		assert.Equal(t, want, at)
+		homes[home] = true
 	}
-}
-
-// TestExpectedStops: of two upstreams that have the project's data, the one that stops soon
-// gets no job, unless the other costs more by more than a stop would.
-func TestExpectedStops(t *testing.T) {
-	views, rng := policytest.Idle(3), rand.New(rand.NewPCG(1, 1))
-	views[0].Warm, views[1].Warm = 1, 1
-	views[0].Cache, views[1].Cache = selection.Cached, selection.Cached
-	views[0].Left = 120
-	job, took := selection.Job{Project: 1, Fetch: 30, Service: 4}, make([]int, 3)
-	for range 1000 {
-		require.Equal(t, 1, selection.DefaultExpected().Pick(job, views, rng))
-		took[without(noTail).Pick(job, views, rng)]++
-	}
-	require.NoError(t, policytest.Spread(took, policytest.Evenly(3, []int{0, 1})))
-	busy(&views[1], 20)
-	require.Equal(t, 0, selection.DefaultExpected().Pick(job, views, rng))
-}
-
-// TestExpectedPriceOfAStop: an upstream costs more near its end, at most by the work and the
-// fetch that a stop would lose.
-func TestExpectedPriceOfAStop(t *testing.T) {
-	job := selection.Job{Project: 1, Fetch: 5, Service: 4}
-	price := func(left float64) float64 {
-		views := policytest.Idle(1)
-		views[0].Left, views[0].Cache, views[0].Warm = left, selection.Cached, 1
-		return costsOf(selection.DefaultExpected(), job, views)[0].Stop
-	}
-	assert.Zero(t, price(0), "nobody says that it stops")
-	assert.Zero(t, price(80000))
-	assert.InDelta(t, 1.6+5, price(0.001), 0.01, "the shortest job's work and the fetch")
-	assert.InDelta(t, 1.6/60*65, price(60), 0.02)
-	assert.InDelta(t, 1.6/3600*3605-1.6/7200*3605, price(3600), 1e-9)
-	for _, left := range []float64{2, 10, 100, 1000, 7000} {
-		assert.Greater(t, price(left), price(left*1.1))
-	}
+	assert.Len(t, homes, 3)
 }

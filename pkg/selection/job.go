@@ -9,7 +9,7 @@ const (
 	Low Priority = iota
 	High
 
-	// Priorities is how many there are, for arrays indexed by Priority.
+	// Priorities is the number of priorities, the length of arrays indexed by Priority.
 	Priorities = 2
 )
 
@@ -32,37 +32,37 @@ func ParsePriority(s string) (p Priority, ok bool) {
 	return Low, false
 }
 
-// Job is all that a policy may know of a job. It has no field for what only a
-// simulator could know, such as the job's true size.
+// Job is what a policy can know of a job. It has no field that only a simulator could fill in, such as the job's true
+// duration.
 type Job struct {
-	// Project is a hash of the project's identifier; 0 is a job without
-	// affinity. If a job needs several pieces of data, it is the hash of the one that decides where the job
-	// goes.
+	// Project is a hash of the project's identifier; 0 means no project. If a job needs several pieces of data, it is
+	// the hash of the one that places the job.
 	Project  uint64
 	Priority Priority
-	// Number counts the claims of this sidecar, for policies that take turns.
+	// Number counts the claims of this sidecar, for round-robin policies.
 	Number uint64
 	// Hour counts hours since 1970. With it, overload.Rank changes from hour to
 	// hour which projects are refused first.
 	Hour uint64
-	// Once is the probability that no other job of the project comes.
-	Once float64
+	// OneOffProbability is the probability that the project has no other job.
+	OneOffProbability float64
+	// Open is the number of this sidecar's jobs of the project that have not ended.
+	Open float64
 	// Prompt says that the job's data is a prompt to a language model. An upstream reads prompts one at a time.
 	Prompt bool
-	// QueuedBehind is the expected number of prompts that will wait while this one is read.
+	// QueuedBehind is the expected number of prompts that will queue while an upstream reads this one.
 	QueuedBehind float64
-	// FirstPlaceHitRate is a cache hit rate at first-ranked upstreams, from 0 to 1: of the bytes of prompts
-	// that this sidecar had not sent there before, the share that was cached because other sidecars had sent
-	// it.
+	// FirstPlaceHitRate is a cache hit rate at the first-ranked upstreams of prompts, from 0 to 1: of the bytes that
+	// this sidecar had not sent there, the share that was cached because other sidecars had sent it.
 	FirstPlaceHitRate float64
 	// Fetch is the expected time to fetch all data that the job needs, in seconds.
 	Fetch float64
-	// Service is how long a core takes for a job, in the median of the upstreams, in
-	// seconds; 0 is unknown.
+	// Service is the service time in seconds: how long a core takes for a job, as the median over the upstreams; 0 is
+	// unknown.
 	Service float64
 }
 
-// unknownService is the assumed service time while it is unknown.
+// unknownService is the assumed service time in seconds while it is unknown.
 const unknownService = 12
 
 func (j *Job) service() float64 {
@@ -72,8 +72,8 @@ func (j *Job) service() float64 {
 	return unknownService
 }
 
-// Rate is how many jobs v completes in a second when every core is busy, also where v
-// does not report it.
+// Rate returns how many jobs v completes per second when every core is busy. If v does not report it, it is estimated
+// from the cores and the service time.
 func (j *Job) Rate(v *View) float64 {
 	if v.Rate > 0 {
 		return v.Rate

@@ -2,12 +2,10 @@ package selection
 
 import "math/rand/v2"
 
-// LeastInFlight takes the upstream with the fewest of this sidecar's own jobs
-// for its weight.
+// LeastInFlight picks the upstream with the fewest of this sidecar's own jobs per unit of weight.
 //
-// Source: Zhu, Smith and Yang's Flat-C; the least-request and leastconn of
-// common proxies. Use it where upstreams report nothing. It sees no caches, and
-// only this sidecar's share of the load.
+// Source: Zhu, Smith and Yang's Flat-C; the least-request and leastconn of common proxies. Use it where upstreams
+// report nothing. It ignores caches and the jobs of other sidecars.
 type LeastInFlight struct{}
 
 // Pick implements Policy.

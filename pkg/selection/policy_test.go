@@ -1,6 +1,7 @@
 package selection_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -105,7 +106,7 @@ func baselineOracle(job selection.Job, views []selection.View) []float64 {
 func TestBaselineReassignsMostProjects(t *testing.T) {
 	views, rng := policytest.Idle(14), rand.New(rand.NewPCG(1, 1))
 	moved := 0
-	counts, want := make([]int, 14), make([]float64, 14)
+	counts := make([]int, 14)
 	for project := uint64(1); project <= 14000; project++ {
 		at := selection.Baseline{}.Pick(selection.Job{Project: project}, views, rng)
 		require.Equal(t, at, selection.Baseline{}.Pick(selection.Job{Project: project}, views, nil), "not stable")
@@ -115,9 +116,84 @@ func TestBaselineReassignsMostProjects(t *testing.T) {
 			moved++
 		}
 	}
-	for i := range want {
-		want[i] = 1.0 / 14
-	}
-	require.NoError(t, policytest.Spread(counts, want))
+	require.NoError(t, policytest.Spread(counts, slices.Repeat([]float64{1.0 / 14}, 14)))
 	assert.Greater(t, moved, 7000)
+}
+
+// TestBoundedHashSpillsInOrder sends the jobs of one busy project, which never end. No upstream
+// exceeds the bound, and upstreams fill in rendezvous order.
+func TestBoundedHashSpillsInOrder(t *testing.T) {
+	const project = 99
+	for factor, last := range map[float64]int{0: 5, 0.5: 7, 1: 7, 1.25: 6, 2: 4} {
+		views, rng := policytest.Idle(7), rand.New(rand.NewPCG(1, 1))
+		order := policytest.ByRendezvous(project, views)
+		standing := factor
+		if factor == 0 {
+			standing = 1.5
+		}
+		for sent := 1; sent <= 200; sent++ {
+			at := selection.BoundedHash{Factor: factor}.Pick(selection.Job{Project: project}, views, rng)
+			bound := math.Ceil(math.Max(1, standing) * float64(sent) / 7)
+			for _, i := range order[:slices.Index(order, at)] {
+				require.GreaterOrEqual(t, views[i].InFlight, bound, "factor %v: job %d passed %d by", factor, sent, i)
+			}
+			views[at].InFlight++
+			require.LessOrEqual(t, views[at].InFlight, bound, "factor %v: job %d", factor, sent)
+		}
+		for place, i := range order {
+			assert.Equal(t, place < last, views[i].InFlight > 0, "factor %v: place %d", factor, place)
+		}
+	}
+}
+
+// picker returns a function that lets a policy pick one of n views, as a pool does.
+func picker(policy selection.Policy, n int) func(selection.Job, []selection.View, *rand.Rand) int {
+	coster, ok := policy.(selection.Coster)
+	if !ok {
+		return policy.Pick
+	}
+	costs := make([]selection.Cost, n)
+	return func(job selection.Job, views []selection.View, rng *rand.Rand) int {
+		return coster.PickWithCosts(job, views, costs, rng)
+	}
+}
+
+// TestPickAllocatesNothing checks that picks of every policy allocate nothing.
+func TestPickAllocatesNothing(t *testing.T) {
+	for _, name := range selection.Names() {
+		policy, err := selection.New(name)
+		require.NoError(t, err)
+		for _, n := range []int{1, 14, 1000} {
+			rng := rand.New(rand.NewPCG(1, 2))
+			views := policytest.Views(rng, n)
+			job, pick := policytest.Job(rng), picker(policy, n)
+			allocs := testing.AllocsPerRun(20, func() {
+				job.Project++
+				pick(job, views, rng)
+				job.Project = 0
+				pick(job, views, rng)
+			})
+			require.Zero(t, allocs, "%s over %d views", name, n)
+		}
+	}
+}
+
+func BenchmarkPick(b *testing.B) {
+	for _, name := range selection.Names() {
+		for _, n := range []int{14, 1000} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				policy, err := selection.New(name)
+				require.NoError(b, err)
+				rng := rand.New(rand.NewPCG(1, 2))
+				views := policytest.Busy(rng, n)
+				job, pick := selection.Job{Fetch: 5}, picker(policy, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					job.Project++
+					job.Number++
+					pick(job, views, rng)
+				}
+			})
+		}
+	}
 }

@@ -39,7 +39,7 @@ func TestRankingKeepsTheFirst(t *testing.T) {
 				Rendezvous(project, views[i].ID, views[i].Weight))
 		})
 		var r ranking
-		r.rank(newOrder(project, views), views)
+		r.rank(newOrder(project, views), views, false)
 		require.Equal(t, want[:min(lastRank, len(want))], r.views[:r.n])
 	}
 }

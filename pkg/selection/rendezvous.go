@@ -6,13 +6,11 @@ import (
 	"example.org/pilotfish/internal/hash"
 )
 
-// Rendezvous scores an upstream for a project by highest random weight: the
-// project's first-ranked upstream has the largest score, the second-ranked
-// one the second largest, and so on. Every sidecar computes the same order,
-// without any communication. When an upstream leaves, only its own projects
-// move, to all others in proportion to their weights. The score is above 0.
-// Only for a weight of 0 or less it is below 0: such upstreams come last,
-// in an order of their own.
+// Rendezvous returns an upstream's score for a project in rendezvous hashing (highest random weight): the project's
+// first-ranked upstream has the largest score, the second-ranked one the second largest, and so on. Every sidecar
+// computes the same order, without any communication. When an upstream leaves, only the projects that it was first for
+// move, to the other upstreams in proportion to their weights. The score is above 0 for a weight above 0, otherwise
+// below 0: such upstreams are ranked last.
 //
 // Source: Thaler and Ravishankar (1998); the weights after Schindelhauer and
 // Schomaker (2005).
@@ -20,8 +18,8 @@ func Rendezvous(project, upstreamID uint64, weight float64) float64 {
 	return weigh(rendezvousHash(project, upstreamID), weight)
 }
 
-// rendezvousHash is the random number of a project and an upstream. If all weights
-// are equal, its order is that of the scores.
+// rendezvousHash returns the pseudo-random number of a project and an upstream. If all weights are equal, it sorts
+// upstreams in the same order as the scores.
 func rendezvousHash(project, upstreamID uint64) uint64 {
 	return hash.Pair(project, upstreamID)
 }
@@ -42,8 +40,8 @@ func fraction(hash uint64) float64 {
 
 // order compares upstreams by their rendezvous score for one project.
 type order struct {
-	project uint64
-	even    bool // all weights are equal: then no logarithm is needed
+	project      uint64
+	equalWeights bool // all weights are equal, so the hashes are compared without logarithms
 }
 
 // newOrder prepares the project's order over views.
@@ -55,20 +53,20 @@ func newOrder(project uint64, views []View) order {
 			break
 		}
 	}
-	return order{project: project, even: even}
+	return order{project: project, equalWeights: even}
 }
 
-// score is a view's place in the order; a larger score is earlier. A score below
-// floor may be returned as 0, which saves most logarithms.
+// score returns a view's score; views with larger scores come first. It returns 0 for most scores below floor, which
+// saves their logarithms.
 func (o order) score(v *View, floor float64) float64 {
 	hash := rendezvousHash(o.project, v.ID)
-	if o.even {
+	if o.equalWeights {
 		return fraction(hash)
 	}
 	return weighAbove(floor, hash, v.Weight)
 }
 
-// weighAbove is weigh if the result exceeds floor. Otherwise it may be 0.
+// weighAbove returns weigh if that exceeds floor; otherwise it can return 0.
 func weighAbove(floor float64, hash uint64, weight float64) float64 {
 	// -ln u >= 1-u, so weight/(1-u) bounds the score from above.
 	if floor > 0 && weight < floor*(1-fraction(hash)) {
@@ -77,14 +75,16 @@ func weighAbove(floor float64, hash uint64, weight float64) float64 {
 	return weigh(hash, weight)
 }
 
-// lastRank is how many views of an order are ranked, and the rank of all others.
+// lastRank is the rank of all views from the sixth on. The first five views have the ranks 0 to 4.
 const lastRank = 5
 
-// ranking is the first few views in an order. It does not know the rest.
+// ranking holds the first five views of an order. It can leave out the views that have the project cached.
 type ranking struct {
 	views [lastRank]int
 	score [lastRank]float64
 	n     int
+
+	skipped bool // a view was left out because it has the project cached
 }
 
 // floor is the score that a view must exceed to be ranked.
@@ -95,7 +95,7 @@ func (r *ranking) floor() float64 {
 	return r.score[lastRank-1]
 }
 
-// rankOf is the rank of the view at index.
+// rankOf returns the rank of the view at index.
 func (r *ranking) rankOf(index int) float64 {
 	for rank, i := range r.views[:r.n] {
 		if i == index {
@@ -105,10 +105,14 @@ func (r *ranking) rankOf(index int) float64 {
 	return lastRank
 }
 
-// rank adds all views.
-func (r *ranking) rank(o order, views []View) {
+// rank ranks all views, or with uncached only those that do not have the project cached.
+func (r *ranking) rank(o order, views []View, uncached bool) {
 	floor := r.floor()
 	for i := range views {
+		if uncached && views[i].Cache != NotCached {
+			r.skipped = true
+			continue
+		}
 		if score := o.score(&views[i], floor); score > floor {
 			r.add(i, score)
 			floor = r.floor()
@@ -116,7 +120,7 @@ func (r *ranking) rank(o order, views []View) {
 	}
 }
 
-// add ranks the view at index, whose score exceeds the floor.
+// add inserts the view at index, whose score exceeds the floor.
 func (r *ranking) add(index int, score float64) {
 	if r.n < lastRank {
 		r.n++

@@ -7,9 +7,9 @@ import "math/rand/v2"
 // progress: those last reported plus those assigned since. A job without a
 // project goes to a random upstream, as in the thesis.
 //
-// Source: the thesis, 9.2.3. Use it where upstreams report their caches, but
-// neither fetch times nor rates are known, and with the threshold detector:
-// without one, jobs wait for a cached upstream however crowded it is.
+// Source: the thesis, 9.2.3. Use it where upstreams report their caches, but fetch times and rates are unknown. Combine
+// it with the threshold detector: without overload detection, jobs wait at an upstream that has their project cached,
+// however crowded it is.
 type Dynamic struct{}
 
 // Pick implements Policy.
@@ -30,10 +30,10 @@ func (Dynamic) Pick(job Job, views []View, rng *rand.Rand) int {
 	return fewest.Index()
 }
 
-// Random takes any eligible upstream, all with the same probability.
+// Random picks any eligible upstream, each with the same probability.
 //
-// Source: the thesis, 9.2.2. Use it for jobs that need no project data, where
-// nothing is known of the upstreams. For others it fetches all data everywhere.
+// Source: the thesis, 9.2.2. Use it for jobs that need no project data, where upstreams report nothing. With other
+// jobs, every upstream must fetch all data.
 type Random struct{}
 
 // Pick implements Policy.
@@ -46,8 +46,8 @@ func (Random) Pick(_ Job, views []View, rng *rand.Rand) int {
 // the set of eligible upstreams stays the same. When one of them leaves or
 // joins, most projects move. A job without a project goes to a random upstream.
 //
-// Source: the thesis, 4.1 and 9.2.1: what Channable ran before. Use it as a shadow, to compare
-// with. It sees neither load nor caches.
+// Source: the thesis, 4.1 and 9.2.1: what Channable ran before. Use it as a shadow policy, to compare with. It ignores
+// load and caches.
 type Baseline struct{}
 
 // Pick implements Policy.
@@ -57,8 +57,8 @@ func (Baseline) Pick(job Job, views []View, rng *rand.Rand) int {
 	}
 	var pcg rand.PCG
 	pcg.Seed(job.Project, 0)
-	// The first draw of Fisher and Yates's shuffle alone decides which view is
-	// first. It is a remainder, as in the thesis. The product that rand.IntN
-	// takes would keep neighbouring upstreams when one leaves, which no shuffle does.
+	// Only the first draw of a Fisher-Yates shuffle decides which view is first. The draw is a remainder, as in the
+	// thesis. With rand.IntN, which multiplies instead, many projects would keep their upstream or move to a neighbour
+	// when one leaves: unlike a shuffle.
 	return int(pcg.Uint64() % uint64(len(views)))
 }

@@ -3,8 +3,10 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +64,7 @@ func visit(t *testing.T, page, ready string, width, height int64, scheme string)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, url := range b.requests {
-			assert.True(t, strings.HasPrefix(url, page), "asks another host: %s", url)
+			assert.True(t, strings.HasPrefix(url, page), "requests another host: %s", url)
 		}
 		assert.Empty(t, b.problems, "the console")
 	})
@@ -163,4 +165,25 @@ func (b *tab) shot(name string) {
 	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.WriteFile(folder+"/"+name+".png", image, 0o600))
+}
+
+// The page of a scenario needs no other file, and each figure has content.
+func TestFiguresOfAScenario(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	out, err := exec.Command("go", "-C", "../../lab", "run", "./cmd/tracelab", "simulate", "../testdata/scenarios/small.yaml", "--html", page).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	b := visit(t, (&url.URL{Scheme: "file", Path: page}).String(), "body[data-drawn]", 1300, 1000, "light")
+	b.shot("figures")
+	assert.Equal(t, "30", eval[string](b, `document.body.dataset.drawn`), "10 of all runs, and 4 of each of 5")
+	assert.Empty(t, eval[[]string](b, `[...document.querySelectorAll("figure")].filter((f) => {
+		const c = f.querySelector("canvas"), pixels = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+		let colored = 0;
+		for (let i = 0; i < pixels.length; i += 4) {
+			const rgb = [pixels[i], pixels[i + 1], pixels[i + 2]];
+			if (pixels[i + 3] > 200 && Math.max(...rgb) - Math.min(...rgb) > 60) colored++;
+		}
+		return colored < 50;
+	}).map((f) => f.querySelector("figcaption").textContent)`), "these are empty")
+	b.do(chromedp.EmulateViewport(390, 844), chromedp.Reload(), chromedp.WaitReady("body[data-drawn]"))
+	assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 390, "a narrow screen")
 }

@@ -2,9 +2,10 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -100,7 +101,7 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	require.Len(t, rows, 3)
 	for _, row := range rows {
 		gone := row["upstream"] == dying.Address()
-		assert.Equal(t, gone, row["state"] != "eligible", row)
+		assert.Equal(t, gone, !strings.HasPrefix(row["state"], "eligible"), row)
 	}
 	assert.Equal(t, dying.Address(), rows[0]["upstream"], "those that get no jobs come first")
 	assert.Equal(t, "2 of 3", b.tile("upstreams eligible"))
@@ -118,6 +119,15 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	}
 	assert.Contains(t, timeline, dying.Address())
 	b.shot("killed")
+	require.Eventually(t, func() bool {
+		return len(get[struct{ Points []any }](t, s, "/api/history").Points) > 2
+	}, patience, 100*time.Millisecond)
+	b.do(chromedp.Reload(), chromedp.WaitReady("body[data-at]"))
+	assert.True(t, eval[bool](b, `(() => {
+		const c = document.querySelector("#chart-jobs canvas"), pixels = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+		for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] > 200 && pixels[i + 2] > pixels[i] + 100) return true;
+		return false;
+	})()`), "a page that is opened after warnings shows the line of jobs at once")
 
 	stop()
 	b.afterNext()
@@ -152,7 +162,11 @@ func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	for i, f := range now.Failures {
 		assert.Equal(t, f.Session, failures[i]["session"])
 		assert.Contains(t, failures[i]["outcome"], strings.ReplaceAll(f.Outcome, "_", " "))
+		assert.Equal(t, 1, strings.Count(failures[i]["what happened"], dying.Address()), failures[i]["what happened"])
 	}
+	b.do(chromedp.EmulateViewport(1200, 800))
+	assert.Empty(t, eval[[]string](b, `[...document.querySelectorAll("#failures tbody tr")].filter((r) => r.clientHeight > 40).map((r) => r.textContent)`), "rows of more than one line")
+	b.shot("failures-1200")
 	assert.Contains(t, eval[string](b, `document.querySelector("#configuration").textContent`), "interval: 500ms")
 	assert.Equal(t, 4, eval[int](b, `document.querySelectorAll("#charts canvas").length`))
 	b.do(colors("dark"))
@@ -228,7 +242,7 @@ func TestExplainForm(t *testing.T) {
 	b.shot("pick")
 }
 
-// Upstreams that answer every job with 500 are not shown as a success: the mode, the tiles and
+// Upstreams that respond to every job with 500 are not shown as a success: the mode, the tiles and
 // the upstreams show failing jobs.
 func TestFailingUpstreams(t *testing.T) {
 	servers, addresses := upstreams(t, 2)
@@ -258,6 +272,36 @@ func TestFailingUpstreams(t *testing.T) {
 	b.do(chromedp.Click("#more"))
 	assert.Len(t, b.table("#failures"), 12)
 	b.shot("failing")
+}
+
+// A refused configuration is stated beside the mode, which is then not green.
+func TestARefusedConfiguration(t *testing.T) {
+	_, addresses := upstreams(t, 1)
+	s := serve(t, addresses, "")
+	require.NoError(t, os.WriteFile(s.file, []byte("logs: none\n"), 0o600))
+	require.Equal(t, http.StatusUnprocessableEntity, s.change(t, "/-/reload"))
+	b := open(t, s, 1280, 800, "light")
+	b.until(`document.querySelector("#sentence").textContent.includes("Configuration refused since ")`)
+	assert.Contains(t, eval[string](b, `document.querySelector("#sentence").textContent`), "logs: unknown key; did you mean log?")
+	assert.Equal(t, "badge warn", eval[string](b, `document.querySelector("#mode").className`))
+	b.shot("refused")
+}
+
+// The page distinguishes a lost connection from a fault of its script. It recovers from both.
+func TestALostConnectionAndAFault(t *testing.T) {
+	_, addresses := upstreams(t, 1)
+	b := open(t, serve(t, addresses, ""), 1280, 800, "light")
+	link := func(text string) {
+		b.until(`document.querySelector("#link").textContent.includes("` + text + `")`)
+	}
+	eval[bool](b, `(window.before = window.fetch, window.fetch = () => Promise.reject(new TypeError("refused")), true)`)
+	link("no connection since ")
+	eval[bool](b, `(window.fetch = () => Promise.resolve(new Response("{}")), true)`)
+	link("this page has a fault: ")
+	eval[bool](b, `(window.fetch = window.before, true)`)
+	link("live")
+	assert.NotEmpty(t, b.problems, "a fault is logged in the console")
+	b.problems = nil
 }
 
 // Text from submitters is shown as text, not as markup.
@@ -334,27 +378,28 @@ func TestDrainByHand(t *testing.T) {
 	b.do(chromedp.Click("#fleet button.act"))
 	require.Eventually(t, func() bool { return !drained() }, patience, 50*time.Millisecond)
 
-	// A page of another site cannot drain.
-	r, err := http.NewRequest(http.MethodPost, "http://"+s.admin+"/api/upstreams/"+url.PathEscape(first)+"/drain", nil)
-	require.NoError(t, err)
-	r.Header.Set("Origin", "http://evil.example")
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	response.Body.Close()
-	assert.Equal(t, http.StatusForbidden, response.StatusCode)
-	assert.False(t, drained())
-
 	// An open page shows the changes of a reload.
 	text, err := os.ReadFile(s.file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(s.file, []byte(strings.Replace(string(text), "admin_write: true", "admin_write: false", 1)), 0o600))
-	response, err = http.Post("http://"+s.admin+"/-/reload", "", nil)
-	require.NoError(t, err)
-	response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, http.StatusOK, s.change(t, "/-/reload"))
 	b.until(`document.querySelector("#configuration").textContent.includes("admin_write: false")`)
 	b.until(`!document.querySelector("#fleet button.act")`)
 	assert.NotContains(t, b.table("#fleet")[0], "by hand")
+}
+
+// overloaded returns the upstreams of the page with figures as wide as those of a large server.
+func overloaded(t *testing.T, s sidecar) []map[string]any {
+	list := get[struct{ Upstreams []map[string]any }](t, s, "/api/now").Upstreams
+	for _, u := range list {
+		maps.Copy(u, map[string]any{
+			"status": "breaker opened: 5 responses of 500 in a row", "mode": "attempts fail", "report_fresh": true,
+			"jobs": 99999, "in_flight": 99999, "stalled": 999999, "wait_seconds": 3599, "minute_attempts": 99999, "minute_failed_attempts": 999999,
+			"latency_seconds": 0.9985, "rate": 9999, "cores": 128, "cores_busy": 127.5, "cached_projects": 99999, "assumed_projects": 999, "report_age_seconds": 3599,
+			"minute_data": map[string]any{"jobs": 1000, "found": 999},
+		})
+	}
+	return list
 }
 
 // Nothing is wider than the screen, on small screens and in the dark scheme.
@@ -362,21 +407,30 @@ func TestNarrowAndDark(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
 	servers[0].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
 	servers[1].Kill()
+	servers[2].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
 	s := serve(t, addresses, "")
 	for range 6 {
-		_, err := s.submit(t.Context(), strings.Repeat("s", 120), strings.Repeat("p", 120))
+		status, err := s.submit(t.Context(), strings.Repeat("s", 120), strings.Repeat("p", 120))
 		require.NoError(t, err)
+		require.Equal(t, 500, status)
 	}
+	servers[2].SetFault(fakeupstream.Fault{})
 	defer s.load(t)()
 	b := open(t, s, 1280, 800, "dark")
 	b.until(`document.querySelector("#failures tbody").rows.length === 5`)
+	eval[any](b, `import("./fleet.js").then((module) => { window.fleet = module; })`)
+	b.until(`Boolean(window.fleet)`)
 	for _, width := range []int64{1280, 800, 390} {
 		b.do(chromedp.EmulateViewport(width, 800))
 		b.next()
-		wide := eval[[]string](b, fmt.Sprintf(`[...document.querySelectorAll("main *")]
-			.filter((e) => e.getBoundingClientRect().right > %d || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")
-			.map((e) => e.tagName + " " + e.id + " " + e.textContent.slice(0, 40))`, width))
-		assert.Empty(t, wide, "wider than %d", width)
+		large, err := json.Marshal(overloaded(t, s))
+		require.NoError(t, err)
+		for name, rows := range map[string]string{"now": "", "overloaded": fmt.Sprintf("fleet.setUpstreams(%s);", large)} {
+			wide := eval[[]string](b, fmt.Sprintf(`(() => { %s return [...document.querySelectorAll("main *")]
+				.filter((e) => e.getBoundingClientRect().right > %d || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")
+				.map((e) => e.tagName + " " + e.id + " " + e.textContent.slice(0, 40)); })()`, rows, width))
+			assert.Empty(t, wide, "%s: wider than %d", name, width)
+		}
 		assert.LessOrEqual(t, eval[int64](b, `document.documentElement.scrollWidth`), width, "nothing hangs over the edge")
 		assert.Equal(t, []int{1, 1, 0}, eval[[]int](b, `(() => {
 			const boxes = [...document.querySelectorAll("#tiles div")].map((e) => e.getBoundingClientRect());
@@ -433,9 +487,7 @@ func TestManyUpstreams(t *testing.T) {
 	}
 	s := serve(t, addresses, "reports: {interval: 1h}\n")
 	b := open(t, s, 1400, 1000, "light")
-	response, err := http.Post("http://"+s.admin+"/api/upstreams/"+addresses[7]+"/drain", "", nil)
-	require.NoError(t, err)
-	response.Body.Close()
+	require.Equal(t, http.StatusOK, s.change(t, "/api/upstreams/"+addresses[7]+"/drain"))
 	b.until(`/^\d+ eligible, [1-9]\d* not$/.test(document.querySelector("#shown").textContent)`)
 	assert.LessOrEqual(t, len(b.table("#fleet")), 10, "the others are folded")
 	assert.Equal(t, 16, eval[int](b, `document.querySelectorAll("#columns .column").length`))

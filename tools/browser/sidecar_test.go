@@ -1,47 +1,33 @@
 package browser
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/fakeupstream"
+	"example.org/pilotfish/test/program"
 )
 
 // patience is the maximum duration of a wait.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // pilotfish is the program, which TestMain builds.
 var pilotfish string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "pilotfish-browser-")
-	if err != nil {
-		panic(err)
-	}
-	pilotfish = filepath.Join(dir, "pilotfish")
-	build := exec.Command("go", "build", "-o", pilotfish, "./cmd/pilotfish")
-	build.Dir, build.Stderr = filepath.Join("..", ".."), os.Stderr
-	if err := build.Run(); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { program.Main(m, &pilotfish) }
 
 // sidecar is a pilotfish process.
 type sidecar struct{ jobs, admin, file string } // host:port, and its configuration
@@ -52,24 +38,8 @@ func serve(t *testing.T, addresses []string, more string) sidecar {
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nadmin_write: true\ndiscovery: {static: [%s]}\n%s", strings.Join(addresses, ", "), more)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	cmd := exec.Command(pilotfish, "serve", "--config", file)
-	log, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGKILL)
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		var line struct{ Msg, Jobs, Admin string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-			go func() { _, _ = io.Copy(io.Discard, log) }()
-			return sidecar{line.Jobs, line.Admin, file}
-		}
-	}
-	require.FailNow(t, "the sidecar does not serve")
-	return sidecar{}
+	s := program.Serve(t, pilotfish, "--config", file)
+	return sidecar{s.Jobs, s.Admin, file}
 }
 
 // upstreams starts servers whose jobs last some tens of milliseconds.
@@ -92,34 +62,40 @@ func get[T any](t *testing.T, s sidecar, path string) (reply T) {
 	return reply
 }
 
+// change posts a change to the admin port, and returns the status.
+func (s sidecar) change(t *testing.T, path string) int {
+	t.Helper()
+	response, err := http.Post("http://"+s.admin+path, "", nil)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
+
 // submit posts a job of a session and a project, and returns the status. Its results are
 // computed once and then cached.
 func (s sidecar) submit(ctx context.Context, session, project string) (int, error) {
-	return s.post(ctx, session, project, nil)
+	return s.post(ctx, map[string]any{"session_id": session, "project_id": project})
 }
 
 // work posts a job of a project whose results no other job shares.
 func (s sidecar) work(ctx context.Context, n int64, project string) (int, error) {
-	return s.post(ctx, "", project, []any{map[string]any{"name": "own", "actions": []any{
+	return s.post(ctx, map[string]any{"project_id": project, "operators": []any{map[string]any{"name": "own", "actions": []any{
 		map[string]any{"field": "own", "action": "set", "value": map[string]any{"type": "static", "value": fmt.Sprint(n)}},
-	}}})
+	}}}})
 }
 
-// post posts a job. Its operators are op, or those that all jobs share if op is nil.
-func (s sidecar) post(ctx context.Context, session, project string, operators []any) (int, error) {
+// post posts the example's job with changed fields.
+func (s sidecar) post(ctx context.Context, changed map[string]any) (int, error) {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(fakeupstream.ExampleJob()), &fields); err != nil {
 		return 0, err
 	}
-	fields["session_id"], fields["project_id"] = session, project
-	if operators != nil {
-		fields["operators"] = operators
-	}
+	maps.Copy(fields, changed)
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return 0, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.jobs+"/v1/jobs", strings.NewReader(string(text)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.jobs+"/v1/jobs", bytes.NewReader(text))
 	if err != nil {
 		return 0, err
 	}

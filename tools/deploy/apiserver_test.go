@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,27 +28,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"example.org/pilotfish/test/program"
 )
 
 // patience is the maximum duration of a wait.
 const patience = 2 * time.Minute
 
-// daemon runs a program until the test ends. Its output is shown if the test fails.
+// daemon runs a program until the test ends.
 func daemon(t *testing.T, name string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
-	require.NoError(t, err)
-	cmd.Stdout, cmd.Stderr = said, said
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = said.Close()
-		if text, err := os.ReadFile(said.Name()); t.Failed() && err == nil {
-			t.Logf("%s says: %s", name, text[max(0, len(text)-4000):])
-		}
-	})
+	program.Spawn(t, filepath.Join(t.TempDir(), "log"), name, args...)
 }
 
 // The tokens of the two clients of the API server.
@@ -186,9 +174,9 @@ func follow(t *testing.T, server string) func() string {
 		"users": [{"name": "test", "user": {"token": %q}}],
 		"contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "pilotfish"}}]}`, server, sidecarToken))
 	admin := free(t)
-	asked := kubernetesSettings(t).Discovery.Kubernetes
+	service := kubernetesSettings(t).Discovery.Kubernetes.Service
 	daemon(t, pilotfish, "serve", "--config", write(t, "pilotfish.yaml", fmt.Appendf(nil,
-		"listen: 127.0.0.1:0\nadmin: %s\ndiscovery: {kubernetes: {service: %s, kubeconfig: %s}}\n", admin, asked.Service, kubeconfig)))
+		"listen: 127.0.0.1:0\nadmin: %s\ndiscovery: {kubernetes: {service: %s, kubeconfig: %s}}\n", admin, service, kubeconfig)))
 	return func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"example.org/pilotfish/test/program"
 )
 
 // kustomized returns what kubectl apply -k would apply, in order.
@@ -233,11 +235,9 @@ func TestUpstreamsCanServeTheSubmittersJobs(t *testing.T) {
 		require.Contains(t, data, item.Key)
 		writeTo(t, filepath.Join(feeds, item.Path), []byte(data[item.Key]))
 	}
-	program := filepath.Join(t.TempDir(), "ruleserver")
-	build := exec.Command("go", "build", "-o", program, "./cmd/ruleserver")
-	build.Dir = root
-	require.NoError(t, build.Run())
-	server := exec.Command(program, "--listen", "127.0.0.1:0", "--feeds", feeds)
+	ruleserver, err := program.Build(t.TempDir(), "ruleserver")
+	require.NoError(t, err)
+	server := exec.Command(ruleserver, "--listen", "127.0.0.1:0", "--feeds", feeds)
 	said, err := server.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())

@@ -1,29 +1,29 @@
 package deploy
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/discovery/consul"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v2"
 	sigs "sigs.k8s.io/yaml"
-)
 
-// rules is the part of a file of alerts that the tests check.
-type rules struct {
-	Groups []struct {
-		Rules []struct {
-			Alert       string
-			Labels      struct{ Severity string }
-			Annotations map[string]string
-		}
-	}
-}
+	"example.org/pilotfish/test/program"
+)
 
 var update = flag.Bool("update", false, "write monitor/prometheusrule.yaml anew")
 
@@ -59,14 +59,26 @@ func TestAlerts(t *testing.T) {
 	must(t, "promtool", "test", "rules", prometheusFile("alerts_test.yml"), prometheusFile("recording_test.yml"))
 }
 
-// Each rule is changed so that it never or always fires. Its test must then fail, also without the other rules.
-func TestTestsOfAlertsCanFail(t *testing.T) {
-	var all map[string]any
-	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &all))
-	for _, g := range all["groups"].([]any) {
-		for _, r := range g.(map[string]any)["rules"].([]any) {
-			rule := r.(map[string]any)
-			alert := rule["alert"].(string)
+// Each alert has a severity, texts and a section of the runbook. If it is changed so that it never or always fires, its test
+// fails, also without the other rules.
+func TestEachAlertHasTestsAndTexts(t *testing.T) {
+	runbook, err := os.ReadFile(filepath.Join(root, "docs", "runbook.md"))
+	require.NoError(t, err)
+	sections := strings.ToLower(string(runbook))
+	var alerts, objective struct {
+		Groups []struct{ Rules []map[string]any }
+	}
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &alerts))
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "objective.yml"), &objective))
+	require.NotEmpty(t, objective.Groups)
+	for _, group := range append(alerts.Groups, objective.Groups...) {
+		for _, rule := range group.Rules {
+			alert, texts := rule["alert"].(string), rule["annotations"].(map[string]any)
+			assert.Contains(t, []any{"page", "ticket"}, rule["labels"].(map[string]any)["severity"], alert)
+			assert.NotEmpty(t, texts["summary"], alert)
+			assert.NotEmpty(t, texts["description"], alert)
+			section, ok := strings.CutPrefix(texts["runbook"].(string), "docs/runbook.md#")
+			assert.True(t, ok && strings.Contains(sections, "\n## "+section+"\n"), "%s has no section in the runbook", alert)
 			for _, wrong := range []string{`vector(1) < 0`, `group by (job, instance, upstream, priority, version) ({job="pilotfish"})`} {
 				dir := t.TempDir()
 				rule["expr"] = wrong
@@ -100,46 +112,6 @@ func testOf(t *testing.T, alert string) []byte {
 	return nil
 }
 
-func TestEachAlertHasTestsAndTexts(t *testing.T) {
-	var alerts, objective rules
-	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &alerts))
-	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "objective.yml"), &objective))
-	alerts.Groups = append(alerts.Groups, objective.Groups...)
-	runbook, err := os.ReadFile(filepath.Join(root, "docs", "runbook.md"))
-	require.NoError(t, err)
-	sections := strings.ToLower(string(runbook))
-	var tests struct {
-		Tests []struct {
-			Cases []struct {
-				Alert string `json:"alertname"`
-				Fired []any  `json:"exp_alerts"`
-			} `json:"alert_rule_test"`
-		}
-	}
-	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts_test.yml"), &tests))
-	fired, quiet := map[string]bool{}, map[string]bool{}
-	for _, test := range tests.Tests {
-		for _, c := range test.Cases {
-			if len(c.Fired) > 0 {
-				fired[c.Alert] = true
-			} else {
-				quiet[c.Alert] = true
-			}
-		}
-	}
-	for _, g := range alerts.Groups {
-		for _, r := range g.Rules {
-			assert.True(t, fired[r.Alert], "%s is not tested to fire", r.Alert)
-			assert.True(t, quiet[r.Alert], "%s is not tested to keep quiet", r.Alert)
-			assert.Contains(t, []string{"page", "ticket"}, r.Labels.Severity, r.Alert)
-			assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
-			assert.NotEmpty(t, r.Annotations["description"], r.Alert)
-			section, ok := strings.CutPrefix(r.Annotations["runbook"], "docs/runbook.md#")
-			assert.True(t, ok && strings.Contains(sections, "\n## "+section+"\n"), "%s has no section in the runbook", r.Alert)
-		}
-	}
-}
-
 // Debian's promtool is built without Consul. So each consul_sd_configs is checked against its
 // type here, and promtool checks the rest.
 func TestTheScrapeConfigurationIsAccepted(t *testing.T) {
@@ -171,4 +143,128 @@ func withoutConsul(text []byte) (rest []byte, err error) {
 		delete(scrape, "consul_sd_configs")
 	}
 	return yaml.Marshal(all)
+}
+
+// metricsPage returns the metrics of a running pilotfish after some jobs.
+func metricsPage(t *testing.T) []byte {
+	t.Helper()
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusNotFound) // a failed report
+		}
+	}))
+	defer upstream.Close()
+	sidecar := program.Serve(t, pilotfish, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", upstream.Listener.Addr().String())
+	for _, body := range []string{`{"project_id": 1, "priority": "high"}`, `{"project_id": 1}`, `{`} {
+		res, err := http.Post("http://"+sidecar.Jobs+"/v1/jobs", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+	}
+	res, err := http.Get("http://" + sidecar.Admin + "/metrics")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	page, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(page), "pilotfish_jobs_total")
+	return page
+}
+
+// promtool accepts the metrics of a running pilotfish.
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
+	page := metricsPage(t)
+	check := exec.Command("promtool", "check", "metrics")
+	check.Stdin = bytes.NewReader(page)
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Empty(t, string(out))
+}
+
+// Each label and label value in alerts and panels exists in the metric.
+func TestLabelsInExpressionsExist(t *testing.T) {
+	series := regexp.MustCompile(`(?m)^(pilotfish_\w+)\{(.*)\} `).FindAllStringSubmatch(string(metricsPage(t)), -1)
+	has := func(name string, m *labels.Matcher) bool {
+		known := false
+		for _, s := range series {
+			known = known || s[1] == name
+			value := regexp.MustCompile(`\b` + m.Name + `="([^"]*)"`).FindStringSubmatch(s[2])
+			if s[1] == name && value != nil && m.Matches(value[1]) {
+				return true
+			}
+		}
+		return !known // some metrics do not exist yet
+	}
+	chosen := 0
+	for _, expr := range expressions(t) {
+		tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+		require.NoError(t, err, expr)
+		parser.Inspect(tree, func(n parser.Node, _ []parser.Node) error {
+			if v, ok := n.(*parser.VectorSelector); ok {
+				for _, m := range v.LabelMatchers {
+					if m.Name == labels.MetricName || m.Name == "job" || m.Name == "instance" || m.Name == "le" {
+						continue
+					}
+					chosen++
+					assert.True(t, has(v.Name, m), "%s: no series has %s", expr, m)
+				}
+			}
+			return nil
+		})
+	}
+	assert.Greater(t, chosen, 8)
+}
+
+// expressions returns the expressions of the alerts and the panels.
+func expressions(t *testing.T) (all []string) {
+	t.Helper()
+	for _, file := range []string{"alerts.yml", "objective.yml", "recording.yml"} {
+		var alerts struct {
+			Groups []struct{ Rules []struct{ Expr string } }
+		}
+		require.NoError(t, sigs.Unmarshal(read(t, "prometheus", file), &alerts))
+		for _, g := range alerts.Groups {
+			for _, r := range g.Rules {
+				all = append(all, r.Expr)
+			}
+		}
+	}
+	for _, p := range theDashboard(t).Panels {
+		for _, target := range p.Targets {
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$upstream", ".*", "$job", ".*", "$instance", ".*").Replace(target.Expr)
+			assert.NotContains(t, expr, "$", "%s: a variable that the dashboard does not have", p.Title)
+			all = append(all, expr)
+		}
+	}
+	return all
+}
+
+// dashboard is the part of a Grafana dashboard that the tests check.
+type dashboard struct {
+	Panels []struct {
+		Title   string
+		GridPos struct{ H, W, X, Y int }
+		Targets []struct{ Expr string }
+	}
+}
+
+func theDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(read(t, "grafana", "dashboard.json"), &d))
+	require.NotEmpty(t, d.Panels)
+	return d
+}
+
+func TestPanelLayout(t *testing.T) {
+	taken := map[[2]int]string{}
+	for _, p := range theDashboard(t).Panels {
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				assert.Less(t, x, 24, "%s is beyond the right edge", p.Title)
+				require.Empty(t, taken[[2]int{x, y}], "%s lies over another panel", p.Title)
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		for _, target := range p.Targets {
+			assert.Contains(t, target.Expr, `{job=~"$job", instance=~"$instance"`, "%s ignores the choice of sidecars", p.Title)
+		}
+	}
 }

@@ -30,12 +30,12 @@ func TestJobsOfAProjectStayTogether(t *testing.T) {
 	c, ups := started(t)
 	post := func() {
 		t.Helper()
-		answer, err := c.Post(12345, fakeupstream.ExampleJob())
+		result, err := c.Post(12345, fakeupstream.ExampleJob())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(answer, `"availability":"in stock"`) {
-			t.Errorf("the answer is %q", answer)
+		if !strings.Contains(result, `"availability":"in stock"`) {
+			t.Errorf("the result is %q", result)
 		}
 	}
 	for range 5 {

@@ -81,7 +81,7 @@ function clock(t) {
   return new Date(t * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: young ? "2-digit" : undefined, hour12: false });
 }
 
-// due says whether there is a new point by now.
+// due reports whether there is a new point by now.
 export const due = (now) => points === null || now / 1000 - (points.at(-1)?.at ?? 0) >= step;
 
 // load shows the points of the last hour.

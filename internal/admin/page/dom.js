@@ -1,5 +1,5 @@
 // Helpers that write text and numbers. Nothing here writes HTML: what submitters and
-// upstreams say is only ever set as text.
+// upstreams report is only ever set as text.
 
 export const $ = (selector) => document.querySelector(selector);
 
@@ -31,7 +31,7 @@ export function number(n) {
 
 const trim = (text) => text.includes("e") ? text : text.replace(/\.?0+$/, (z) => (z.startsWith(".") ? "" : z));
 
-// seconds writes a time as people say it: 250 ms, 1.5 s, 3 min, 2 h.
+// seconds writes a time with its unit: 250 ms, 1.5 s, 3 min, 2 h.
 export function seconds(s) {
   if (s === 0) return "0 s";
   if (s < 0.9995) return number(s * 1000) + " ms";
@@ -40,12 +40,23 @@ export function seconds(s) {
   return number(s / 3600) + " h";
 }
 
-// level is how bad a mode is: a class.
-export const level = (mode) => ({ steady: "ok", "queue grows": "warn", "jobs fail": "bad", "attempts fail": "bad" })[mode] ?? "";
+// The modes of the fleet and of upstreams with their classes, the worst last. The page names them only here.
+const levels = new Map([["unknown", ""], ["steady", "ok"], ["queue grows", "warn"], ["attempts fail", "bad"], ["jobs fail", "bad"]]);
+
+// level is the class of a mode.
+export const level = (mode) => levels.get(mode) ?? "";
+
+// severity orders modes.
+export const severity = (mode) => [...levels.keys()].indexOf(mode);
 
 export const percent = (share) => (share === 1 ? "100 %" : (Math.floor(share * 1000) / 10).toFixed(1) + " %");
 
-export const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
+// clock writes a time, with the date if that is not today.
+export function clock(at) {
+  const then = new Date(at);
+  const today = then.toDateString() === new Date().toDateString();
+  return today ? then.toLocaleTimeString([], { hour12: false }) : then.toLocaleString([], { hour12: false });
+}
 
 // heads writes the titles of a table's columns, and returns its body. A column has a title,
 // the text of a cell, and where it has them a class, a hint, and a word to sort by.

@@ -1,4 +1,4 @@
-// The events beside the charts: what the log says of the sidecar and its upstreams.
+// The events beside the charts: what the log has about the sidecar and its upstreams.
 
 import { $, clock, element } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// The page of the admin port: it shows what /api/now says every two seconds.
+// The page of the admin port: it shows /api/now every two seconds.
 
 import { $, clock, element, fill, level, number, percent, seconds, setClass, setText } from "./dom.js";
 import { due, load, markEvents } from "./charts.js";
@@ -10,18 +10,18 @@ import "./pick.js";
 let host = "";
 
 function header(now) {
-  const f = now.fleet;
+  const f = now.fleet, cls = level(f.mode), warnings = now.warnings ?? [];
   setText($("#mode"), f.mode);
-  setClass($("#mode"), "badge " + level(f.mode));
+  setClass($("#mode"), "badge " + (cls === "bad" || !warnings.length ? cls : "warn"));
   let text = f.text[0].toUpperCase() + f.text.slice(1) + ".";
   if (now.not_ready) text = `Takes no jobs: ${now.not_ready}.`;
-  else if (f.mode === "jobs fail") text += ` Began at ${clock(f.since)} with: ${f.cause}.`;
-  else if (f.mode === "queue grows") {
+  else if (cls === "bad") text += ` Began at ${clock(f.since)} with: ${f.cause}.`;
+  else if (cls === "warn") {
     text += ` Times to first byte rise by ${seconds(f.trend.slope_seconds_per_job)} a job.`;
     if (f.deadline_in_seconds !== undefined) text += ` If they rise on, the first job fails in ${seconds(f.deadline_in_seconds)}, after ${number(Math.round(f.deadline_in_jobs))} more jobs.`;
   }
-  setText($("#sentence"), text);
-  document.title = [["queue grows", "jobs fail"].includes(f.mode) ? f.mode : "", host, "pilotfish"].filter(Boolean).join(" – ");
+  setText($("#sentence"), [text, ...warnings.map((w) => w[0].toUpperCase() + w.slice(1) + ".")].join(" "));
+  document.title = [["warn", "bad"].includes(cls) ? f.mode : "", host, "pilotfish"].filter(Boolean).join(" – ");
 }
 
 // tiles are twelve, so that each row of two, three, four or six is full.
@@ -75,43 +75,52 @@ function windows(now) {
   fill($("#windows"), windowColumns, rows);
 }
 
+const count = (n, thing) => `${number(n)} ${thing}${n === 1 ? "" : "s"}`;
+
 // costs lists what the projects with the highest costs cost in the last hour.
 function costs(list) {
   const named = list.filter((c) => !c.rest).slice(0, 4);
   const others = list.filter((c) => !named.includes(c)).reduce((sum, c) => sum + c.cost, 0);
-  const all = named.map((c) => `${c.project || "no project"} ${number(c.cost)} (${number(c.jobs)} jobs)`).concat(others ? [`all others ${number(others)}`] : []);
+  const all = named.map((c) => `${c.project || "no project"} ${number(c.cost)} (${count(c.jobs, "job")})`).concat(others ? [`all others ${number(others)}`] : []);
   return all.length ? ` In the last hour: ${all.join(", ")}.` : "";
 }
 
-// capacity says how full the fleet is, and how many upstreams it needs.
+// capacity shows how full the fleet is, and how many upstreams it needs.
 function capacity(now) {
   const c = now.capacity;
-  const idle = now.in_flight + now.waiting + now.fleet.windows[0].all.jobs === 0 && now.upstreams.length && now.upstreams.every((u) => u.eligible);
+  const idle = !now.warnings && now.in_flight + now.waiting + now.fleet.windows[0].all.jobs === 0 && now.upstreams.length && now.upstreams.every((u) => u.eligible);
   const extra = (c?.upstreams_for_target ? ` ${number(c.upstreams_for_target)} would keep the target.` : "") + (c?.cost_per_job ? ` A job costs ${number(c.cost_per_job)}.${costs(c.project_costs ?? [])}` : "");
   const prefix = idle ? "The fleet is healthy and idle: every upstream is eligible, and no job ended in the last minute. " : "";
-  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen.") : c.never_full ? `The queue did not grow with ${number(c.cores)} jobs at the upstreams at one time, and ${number(c.jobs_per_second)} each second. How many they can process is unknown, because they report no cores.` + extra : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
-    `They were ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}. ` +
+  setText($("#advice"), prefix + (!c ? (idle ? "" : "Too few jobs were seen.") : c.never_full ? `The queue did not grow with ${number(c.cores)} jobs at the upstreams at one time, and ${number(c.jobs_per_second)} each second. How many they can process is unknown, because they report no cores.` + extra : `${count(c.upstreams, "upstream")} can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
+    `The fleet was ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}. ` +
     `${number(c.upstreams_needed)} would serve every job of that minute at once.` + extra));
 }
 
 const named = [
-  { title: "session", left: true, text: (j) => j.session || "–" },
-  { title: "job", left: true, text: (j) => j.id },
-  { title: "project", left: true, text: (j) => j.project || "–" },
-  { title: "priority", left: true, text: (j) => j.priority },
+  { title: "project", left: true, text: (j) => j.project || "–", cls: () => "name" },
+  { title: "session", left: true, text: (j) => j.session || "–", cls: () => "name" },
+  { title: "job", left: true, text: (j) => j.id, cls: () => "name" },
+  { title: "priority", left: true, text: (j) => j.priority, cls: () => "short" },
 ];
+
+// happened lists the attempts with their errors. Some errors start with "dial tcp", the address again and "connect".
+function happened(f) {
+  const error = (a) => a.error?.split(a.upstream + ": ").pop().replace(/^connect: /, "");
+  const attempts = f.attempts.map((a) => `${a.upstream}: ${error(a) ?? a.outcome.replaceAll("_", " ")}`);
+  return attempts.concat(f.error && !f.attempts.some(error) ? f.error : []).join("; ");
+}
+
 const failureColumns = [
-  { title: "time", left: true, text: (f) => clock(f.at) },
-  ...named,
-  { title: "outcome", left: true, text: (f) => f.outcome.replace("_", " ") + (f.status ? ` (${f.status})` : ""), cls: () => "bad" },
+  { title: "time", left: true, text: (f) => clock(f.at), cls: () => "short" },
+  { title: "outcome", left: true, text: (f) => f.outcome.replaceAll("_", " ") + (f.status ? ` (${f.status})` : ""), cls: () => "short bad" },
   { title: "after", text: (f) => seconds(f.total_seconds) },
-  { title: "tried at", left: true, text: (f) => f.attempts.map((a) => a.upstream).join(", ") || "nowhere" },
-  { title: "error", left: true, text: (f) => f.error ?? "", cls: () => "wide" },
+  { title: "what happened", left: true, text: happened, cls: () => "wide" },
+  ...named,
 ];
 const openColumns = [
   ...named,
   { title: "age", text: (o) => seconds(o.seconds) },
-  { title: "upstream", left: true, text: (o) => o.upstream },
+  { title: "upstream", left: true, text: (o) => o.upstream, cls: () => "name" },
   { title: "there for", text: (o) => seconds(o.upstream_seconds) },
 ];
 const projectColumns = [
@@ -140,10 +149,17 @@ function changed(name, value) {
   return was !== text;
 }
 
+// Lost is a request without a usable response.
+class Lost extends Error {}
+
 async function get(path) {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return response.json();
+  try {
+    const response = await fetch(path);
+    if (response.ok) return await response.json();
+    throw new Error(`status ${response.status}`);
+  } catch (e) {
+    throw new Lost(`${path}: ${e.message}`);
+  }
 }
 
 const interval = 2000; // milliseconds
@@ -192,8 +208,12 @@ async function follow() {
   try {
     if (!document.hidden) await show(await get("/api/now"));
     connected("live", false);
-  } catch {
-    connected(`no connection since ${clock(drawn?.at ?? Date.now())}; trying again`, true);
+  } catch (e) {
+    if (e instanceof Lost) connected(`no connection since ${clock(drawn?.at ?? Date.now())}; trying again`, true);
+    else {
+      connected(`this page has a fault: ${e.message}; reload it`, true);
+      console.error(e);
+    }
   }
   setTimeout(follow, interval);
 }

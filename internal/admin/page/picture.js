@@ -8,7 +8,7 @@ const mostSquares = 16; // of cores, and of jobs in the queue
 const mostProjects = 8; // that a column names
 const mostFlights = 30; // at one time
 const flight = 900; // milliseconds
-const glow = 3000; // milliseconds that a project is marked after a job came
+const glow = 3000; // milliseconds that a project is marked after a job was sent
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const columns = new Map(); // by address
@@ -49,7 +49,7 @@ function column(address) {
   return c;
 }
 
-// brief is a project's name, cut to what a column has room for.
+// brief is a project's name, shortened to the width of a column.
 const brief = (project) => (project.length > 12 ? project.slice(0, 11) + "…" : project);
 
 // chip is the mark of a project in a column.
@@ -68,8 +68,8 @@ function drawColumn(u, name, projects) {
   setClass(c.box, "column" + (u.eligible ? "" : " out"));
   setText(c.state, u.eligible ? "" : u.status);
   const cores = u.cores || Math.min(mostSquares, u.in_flight);
-  const running = u.cores ? Math.min(u.cores, Math.round(u.cores_busy < 0 ? u.jobs : u.cores_busy)) : u.in_flight;
-  const waiting = Math.round(u.stalled || Math.max(0, u.jobs - (u.cores || u.jobs)));
+  const running = u.cores ? Math.min(u.cores, Math.round(u.report_fresh && u.cores_busy >= 0 ? u.cores_busy : u.jobs)) : u.in_flight;
+  const waiting = Math.round((u.report_fresh && u.stalled) || Math.max(0, u.jobs - (u.cores || u.jobs)));
   squares(c.queue, Math.min(mostSquares, waiting), mostSquares, "busy");
   squares(c.cores, Math.min(mostSquares, cores), Math.ceil((running * Math.min(mostSquares, cores)) / Math.max(1, cores)), "busy");
   setText(c.load, (u.cores ? `${number(running)} of ${u.cores} cores` : `${number(running)} jobs`) + (waiting ? `, ${number(waiting)} wait` : ""));
@@ -85,7 +85,7 @@ function drawColumn(u, name, projects) {
   return c.box;
 }
 
-// words say what a landing shows.
+// words describe a landing.
 function words(l, name, holders) {
   const to = name.get(l.upstream) ?? l.upstream, from = name.get(l.from) ?? l.from;
   const others = (holders.get(l.project) ?? []).filter((a) => a !== l.upstream).map((a) => name.get(a) ?? a);

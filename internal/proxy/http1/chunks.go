@@ -7,19 +7,19 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"strconv"
 	"strings"
 )
 
 var (
 	errChunk    = errors.New("malformed chunked encoding")
 	errOverhead = errors.New("chunked encoding with too long extensions")
-	errTrailer  = errors.New("the trailer section is too long")
 )
 
 // Bounds of the bytes of a chunked body that are not data.
 const (
 	maxChunkLine = 4 << 10 // the line with a chunk's size and extensions
-	freeOverhead = 256     // per chunk line; overhead up to twice the data is free, too
+	freeOverhead = 256     // free bytes per chunk line, plus twice the chunk's data
 	maxOverhead  = 16 << 10
 )
 
@@ -45,7 +45,7 @@ func (c *Chunks) Read(p []byte) (n int, err error) {
 				return n, nil
 			}
 			got, err := c.In.Read(p[:min(uint64(len(p)), c.left)])
-			n, p, c.left, c.err = n+got, p[got:], c.left-uint64(got), cutShort(err)
+			n, p, c.left, c.err = n+got, p[got:], c.left-uint64(got), truncationError(err)
 			continue
 		}
 		switch {
@@ -88,7 +88,7 @@ func (c *Chunks) next() error {
 	if c.begun {
 		var end [2]byte
 		if _, err := io.ReadFull(c.In, end[:]); err != nil {
-			return cutShort(err)
+			return truncationError(err)
 		}
 		if string(end[:]) != "\r\n" {
 			return errChunk
@@ -100,7 +100,7 @@ func (c *Chunks) next() error {
 	case errors.Is(err, bufio.ErrBufferFull) || len(line) > maxChunkLine:
 		return errOverhead
 	case err != nil:
-		return cutShort(err)
+		return truncationError(err)
 	}
 	line, ok := bytes.CutSuffix(line, []byte("\r\n"))
 	if !ok || bytes.IndexByte(line, '\r') >= 0 {
@@ -126,10 +126,10 @@ func (c *Chunks) end() error {
 		begins := text.Len() == 0 || strings.HasSuffix(text.String(), "\n")
 		switch {
 		case text.Len()+len(line) > c.MaxTrailer:
-			return errTrailer
+			return errors.New("the trailer section is too long")
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err != nil:
-			return cutShort(err)
+			return truncationError(err)
 		case begins && string(line) == "\r\n":
 			return c.setTrailer(text.String())
 		}
@@ -147,7 +147,7 @@ func (c *Chunks) setTrailer(text string) error {
 	}
 	h, err := textproto.NewReader(bufio.NewReader(strings.NewReader(text + "\r\n"))).ReadMIMEHeader()
 	if err != nil {
-		return cutShort(err)
+		return truncationError(err)
 	}
 	c.Trailer = http.Header(h)
 	return io.EOF
@@ -155,25 +155,12 @@ func (c *Chunks) setTrailer(text string) error {
 
 // hex parses the size of a chunk.
 func hex(text []byte) (n uint64, ok bool) {
-	if len(text) == 0 || len(text) > 16 {
-		return 0, false
-	}
-	for _, b := range text {
-		switch {
-		case '0' <= b && b <= '9':
-			b -= '0'
-		case 'a' <= b|0x20 && b|0x20 <= 'f':
-			b = b | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | uint64(b)
-	}
-	return n, true
+	n, err := strconv.ParseUint(string(text), 16, 64)
+	return n, err == nil && len(text) <= 16
 }
 
-// cutShort returns the error of a read within a message: there, io.EOF is unexpected.
-func cutShort(err error) error {
+// truncationError returns the error of a read within a message: there, io.EOF is unexpected.
+func truncationError(err error) error {
 	if err == io.EOF { //nolint:errorlint // a reader's own end
 		return io.ErrUnexpectedEOF
 	}

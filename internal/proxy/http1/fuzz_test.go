@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -41,7 +42,7 @@ func FuzzHeads(f *testing.F) {
 		}
 		text := sent[:size]
 		in := bufio.NewReader(strings.NewReader(sent))
-		if r, h, err := Request(context.Background(), text); err == nil {
+		if r, h, err := Request(context.Background(), text, nil); err == nil {
 			want, err := http.ReadRequest(in)
 			if onlyTrailer(t, text, err) {
 				return
@@ -104,18 +105,34 @@ func clean(headers ...http.Header) {
 	}
 }
 
+// A head keeps the order and the spelling of its fields, however many it has.
+func TestTheOrderOfManyFields(t *testing.T) {
+	for _, n := range []int{1, manyFields - 1, manyFields, manyFields + 1, 3000} {
+		fields := "Host: a\r\n"
+		for i := range n {
+			fields += fmt.Sprintf("x-%d: %d\r\nX-Twice: %d\r\n", i, i, i)
+		}
+		r, h, err := Request(t.Context(), "GET / HTTP/1.1\r\n"+fields+"\r\n", nil)
+		require.NoError(t, err)
+		out, _ := Append(nil, r.Header, h.Fields, [2]string{"Host", h.Host})
+		require.Equal(t, fields, string(out))
+	}
+}
+
 // What most messages look like is parsed here, with few allocations.
 func TestPlainHeads(t *testing.T) {
 	request := "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nx-a: 1\r\nX-A: 2\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\n"
 	response := "HTTP/1.1 200 OK\r\nContent-Type: text/csv\r\nDate: now\r\nContent-Length: 2\r\n\r\n"
-	r, fields := plainRequest(t.Context(), request)
+	r, fields := plainRequest(t.Context(), request, nil)
 	require.NotNil(t, r)
 	require.Len(t, fields, 6)
 	p, fields := plainResponse(response)
 	require.NotNil(t, p)
 	require.Len(t, fields, 3)
 	ctx := t.Context()
-	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = plainRequest(ctx, request) }), 7.0)
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = plainRequest(ctx, request, nil) }), 7.0)
+	h := make(http.Header)
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { clear(h); _, _ = plainRequest(ctx, request, h) }), 5.0)
 	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = plainResponse(response) }), 4.0)
 }
 

@@ -17,12 +17,22 @@ import (
 type Head struct {
 	// Reason is the reason phrase of a response.
 	Reason string
-	// Fields are the fields in their order; nil for a head with more than maxFields.
+	// Fields are the fields in their order.
 	Fields []Field
 	// Host is the value of the Host header, if HasHost. http.Request does not keep it if the target is absolute.
 	Host    string
 	HasHost bool
+	// Memory is the memory of the head, in bytes.
+	Memory int64
+	// Plain is set for a head that was not parsed by net/http: all its field names are tokens.
+	Plain bool
 }
+
+// LineCost is the memory of a header line in addition to its bytes.
+const LineCost = 128
+
+// memory returns the memory of a head with this number of lines, in bytes.
+func memory(text string, lines int) int64 { return int64(len(text) + LineCost*lines) }
 
 // Has reports whether the head has a field with this key.
 func (h *Head) Has(key string) bool { return count(h.Fields, key) > 0 }
@@ -36,8 +46,8 @@ type Field struct {
 	value [1]string // set for a plain head
 }
 
-// maxFields is the maximum number of fields whose order is kept. Append compares each field with every other.
-const maxFields = 128
+// manyFields is the number of fields above which Append counts them in a map: it would compare each field with every other.
+const manyFields = 128
 
 // Size returns the size of the head at the start of p, including its final empty line. It is 0 if the head is
 // incomplete.
@@ -57,26 +67,19 @@ func Size(p []byte) int {
 // split returns the fields of a head, and its text without the fields whose key is drop.
 func split(text, drop string) (fields []Field, rest string) {
 	var kept strings.Builder
-	dropped := false
+	dropped, seen := false, map[string]int{}
 	for i, line := range slices.Collect(strings.Lines(text)) {
 		if name, _, found := strings.Cut(line, ":"); i > 0 && found && line[0] != ' ' && line[0] != '\t' {
 			key := textproto.CanonicalMIMEHeaderKey(name)
 			dropped = key == drop
-			if len(fields) <= maxFields {
-				fields = append(fields, Field{Name: name, Key: key})
-			}
+			fields = append(fields, Field{Name: name, Key: key, nth: seen[key]})
+			seen[key]++
 		} else if strings.TrimRight(line, "\r\n") == "" {
 			dropped = false
 		}
 		if !dropped {
 			kept.WriteString(line)
 		}
-	}
-	if len(fields) > maxFields {
-		return nil, kept.String()
-	}
-	for i, f := range fields {
-		fields[i].nth = count(fields[:i], f.Key)
 	}
 	return fields, kept.String()
 }
@@ -95,8 +98,21 @@ func count(fields []Field, key string) (n int) {
 // the fields of h with its key; without a value it only removes them. Fields with invalid names are omitted, and line
 // ends in values become spaces; invalid is the key of the last such field.
 func Append(b []byte, h http.Header, received []Field, own ...[2]string) (out []byte, invalid string) {
+	var many map[string]int
+	if len(received) > manyFields {
+		many = map[string]int{}
+		for i := range received {
+			many[received[i].Key]++
+		}
+	}
+	times := func(key string) int {
+		if many != nil {
+			return many[key]
+		}
+		return count(received, key)
+	}
 	for _, o := range own {
-		if o[1] != "" && count(received, o[0]) == 0 {
+		if o[1] != "" && times(o[0]) == 0 {
 			b, invalid = appendField(b, o[0], o[0], o[1], invalid)
 		}
 	}
@@ -117,7 +133,7 @@ func Append(b []byte, h http.Header, received []Field, own ...[2]string) (out []
 		if replaced(key) >= 0 {
 			continue
 		}
-		for _, v := range values[min(len(values), count(received, key)):] {
+		for _, v := range values[min(len(values), times(key)):] {
 			b, invalid = appendField(b, key, key, v, invalid)
 		}
 	}

@@ -14,11 +14,13 @@ import (
 // errRest: net/http found the end of the head at another place than Size did.
 var errRest = errors.New("malformed head: its end is ambiguous")
 
-// Request parses the head of a request. text is the whole head; the caller reads the body.
-func Request(ctx context.Context, text string) (*http.Request, Head, error) {
-	if r, fields := plainRequest(ctx, text); r != nil {
-		return r, Head{Fields: fields, Host: r.Host, HasHost: true}, nil
+// Request parses the head of a request. text is the whole head; the caller reads the body. If the head is plain, empty becomes
+// the header, unless it is nil.
+func Request(ctx context.Context, text string, empty http.Header) (*http.Request, Head, error) {
+	if r, fields := plainRequest(ctx, text, empty); r != nil {
+		return r, Head{Fields: fields, Host: r.Host, HasHost: true, Memory: memory(text, len(fields)+2), Plain: true}, nil
 	}
+	clear(empty)
 	fields, rest := split(text, "Trailer")
 	in := bufio.NewReader(strings.NewReader(rest))
 	r, err := http.ReadRequest(in)
@@ -26,7 +28,7 @@ func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 		return nil, Head{}, err
 	}
 	received, err := unchanged(text, in, r.Header)
-	return r.WithContext(ctx), Head{Fields: fields, Host: received.Get("Host"), HasHost: len(received["Host"]) > 0}, err
+	return r.WithContext(ctx), Head{Fields: fields, Host: received.Get("Host"), HasHost: len(received["Host"]) > 0, Memory: memory(text, strings.Count(text, "\n"))}, err
 }
 
 // Response parses the head of a response to a request with this method. text is the whole head. The caller reads the
@@ -34,7 +36,7 @@ func Request(ctx context.Context, text string) (*http.Request, Head, error) {
 func Response(text, method string) (*http.Response, Head, error) {
 	if method != http.MethodHead {
 		if r, fields := plainResponse(text); r != nil {
-			return r, Head{Reason: r.Status[len("200 "):], Fields: fields}, nil
+			return r, Head{Reason: r.Status[len("200 "):], Fields: fields, Memory: memory(text, len(fields)+2), Plain: true}, nil
 		}
 	}
 	fields, rest := split(text, "Trailer")
@@ -48,7 +50,7 @@ func Response(text, method string) (*http.Response, Head, error) {
 		r.Trailer = trailer(received["Trailer"])
 	}
 	_, reason, _ := strings.Cut(r.Status, " ")
-	return r, Head{Reason: reason, Fields: fields}, err
+	return r, Head{Reason: reason, Fields: fields, Memory: memory(text, strings.Count(text, "\n"))}, err
 }
 
 // unchanged reverts net/http's changes to a header: net/http adds Cache-Control if there is Pragma, and removes

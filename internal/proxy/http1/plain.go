@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -46,13 +47,16 @@ func all(text string, i int, class byte) int {
 
 // plain parses a plain head: all lines end with CR LF, and all fields have a name, a colon and a value without control
 // characters. ok is false for other heads.
-func plain(text string) (first string, h http.Header, fields []Field, ok bool) {
+func plain(text string, h http.Header) (first string, _ http.Header, fields []Field, ok bool) {
 	lines := strings.Count(text, "\n") - 2
-	if lines < 0 || lines > maxFields {
+	if lines < 0 || lines > manyFields {
 		return "", nil, nil, false
 	}
 	i := all(text, 0, inValue)
-	first, h, fields = text[:i], make(http.Header, lines), make([]Field, lines)
+	first, fields = text[:i], make([]Field, lines)
+	if h == nil {
+		h = make(http.Header, lines)
+	}
 	for n := 0; ; n++ {
 		if !strings.HasPrefix(text[i:], "\r\n") {
 			return "", nil, nil, false
@@ -68,11 +72,10 @@ func plain(text string) (first string, h http.Header, fields []Field, ok bool) {
 		f.Name, f.Key = text[i:end], textproto.CanonicalMIMEHeaderKey(text[i:end])
 		i = all(text, end+1, inValue)
 		f.value[0] = textproto.TrimString(text[end+1 : i])
-		if before := h[f.Key]; before == nil {
+		if f.nth = count(fields[:n], f.Key); f.nth == 0 { // a few comparisons are cheaper than a look into the map
 			h[f.Key] = f.value[:]
 		} else {
-			f.nth = len(before)
-			h[f.Key] = append(before, f.value[0])
+			h[f.Key] = append(h[f.Key], f.value[0])
 		}
 	}
 }
@@ -83,23 +86,14 @@ func length(h http.Header) (n int64, ok bool) {
 	if len(values) == 0 {
 		return -1, true
 	}
-	text := values[0]
-	if len(values) > 1 || text == "" || len(text) > 15 {
-		return 0, false
-	}
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(text[i]-'0')
-	}
-	return n, true
+	size, err := strconv.ParseUint(values[0], 10, 63)
+	return int64(size), err == nil && len(values) == 1 && len(values[0]) <= 15
 }
 
 // plainRequest parses a plain HTTP/1.1 request for a plain path, with a Content-Length or without a body. It returns nil for other
 // requests.
-func plainRequest(ctx context.Context, text string) (*http.Request, []Field) {
-	first, h, fields, ok := plain(text)
+func plainRequest(ctx context.Context, text string, empty http.Header) (*http.Request, []Field) {
+	first, h, fields, ok := plain(text, empty)
 	line, isHTTP := strings.CutSuffix(first, " HTTP/1.1")
 	method, target, _ := strings.Cut(line, " ")
 	switch method {
@@ -124,7 +118,7 @@ func plainRequest(ctx context.Context, text string) (*http.Request, []Field) {
 // plainResponse parses a plain HTTP/1.1 response with a body, a Content-Length or chunked encoding. It returns nil for other
 // responses.
 func plainResponse(text string) (*http.Response, []Field) {
-	first, h, fields, ok := plain(text)
+	first, h, fields, ok := plain(text, nil)
 	status, isHTTP := strings.CutPrefix(first, "HTTP/1.1 ")
 	n, counted := length(h)
 	coding := h["Transfer-Encoding"]
@@ -132,21 +126,15 @@ func plainResponse(text string) (*http.Response, []Field) {
 	if !ok || !isHTTP || !counted || h["Trailer"] != nil || !chunked && (n < 0 || coding != nil) || len(status) < 4 || status[3] != ' ' {
 		return nil, nil
 	}
-	code := 0
-	for i := range 3 {
-		if status[i] < '0' || status[i] > '9' {
-			return nil, nil
-		}
-		code = 10*code + int(status[i]-'0')
-	}
-	if code < 200 || code == http.StatusNoContent || code == http.StatusNotModified {
+	code, err := strconv.ParseUint(status[:3], 10, 16)
+	if err != nil || code < 200 || code == http.StatusNoContent || code == http.StatusNotModified {
 		return nil, nil
 	}
 	if chunked {
 		delete(h, "Transfer-Encoding")
 	}
 	return &http.Response{
-		Status: status, StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Status: status, StatusCode: int(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, ContentLength: n, TransferEncoding: coding,
 		Close: httpguts.HeaderValuesContainsToken(h["Connection"], "close"),
 	}, fields

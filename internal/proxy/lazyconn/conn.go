@@ -24,33 +24,39 @@ type Conn struct {
 
 	buffers *Buffers
 	secure  bool            // the connection uses TLS
+	now     bool            // Read must not block
 	raw     syscall.RawConn // the socket, below TLS if that is used; nil if there is no socket, as on a pipe
 
 	// The functions fill, ask and put, which raw calls until they return true. They are fields to save
 	// allocations.
-	whenReady, whenAsked, whenTaken func(fd uintptr) bool
+	whenReady, whenSent, whenTaken func(fd uintptr) bool
 
 	before []byte // read before In reads from the connection
 
-	now bool // Read must not block
-	fd  uintptr
+	fd uintptr // set if now
 
 	rest      []byte // unwritten bytes of a write
-	unwritten error  // the error of that write
+	unwritten error  // the error of the write of rest
 
-	question
+	outgoing
+
+	mu            sync.Mutex // guards the deadlines
+	reads, writes deadline
 }
 
 // Buffers are shared by connections.
-type Buffers struct{ pool sync.Pool }
+type Buffers struct {
+	pool  sync.Pool
+	since time.Time
+}
 
 // NewBuffers returns a pool of buffers of the given size. Larger reads bypass the buffer.
 func NewBuffers(size int) *Buffers {
-	return &Buffers{pool: sync.Pool{New: func() any { return bufio.NewReaderSize(nil, size) }}}
+	return &Buffers{pool: sync.Pool{New: func() any { return bufio.NewReaderSize(nil, size) }}, since: time.Now()}
 }
 
-// errAgain: a call would block.
-var errAgain = errors.New("nothing can be read or written yet")
+// errAgain is the error of a read or write that would block, like the system's EAGAIN.
+var errAgain = errors.New("the read or write would block")
 
 // New returns a connection over nc. It has no buffer yet.
 func New(nc net.Conn, buffers *Buffers) *Conn {
@@ -61,7 +67,7 @@ func New(nc net.Conn, buffers *Buffers) *Conn {
 	if sc, ok := nc.(syscall.Conn); ok && canTryRead {
 		c.raw, _ = sc.SyscallConn() // fails only on a closed connection
 	}
-	c.whenReady, c.whenAsked, c.whenTaken = c.fill, c.ask, c.put
+	c.whenReady, c.whenSent, c.whenTaken = c.fill, c.sendAndAwait, c.put
 	return c
 }
 
@@ -91,7 +97,9 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 			return 0, err
 		}
 	} else {
-		n, err = c.Conn.Read(p)
+		for early := true; early; early = c.readEarly(err) {
+			n, err = c.Conn.Read(p)
+		}
 		err = c.truncated(err)
 	}
 	c.Failed = err
@@ -145,6 +153,14 @@ func (c *Conn) fill(fd uintptr) bool {
 	return false
 }
 
+// read calls f until it returns true, each time that there is data to read, or until the read deadline.
+func (c *Conn) read(f func(fd uintptr) bool) (err error) {
+	for early := true; early; early = c.readEarly(err) {
+		err = c.raw.Read(f)
+	}
+	return err
+}
+
 // Await blocks until there is data to read. It returns an error if the connection has
 // ended or failed.
 func (c *Conn) Await() error {
@@ -152,7 +168,7 @@ func (c *Conn) Await() error {
 		return nil
 	}
 	if c.Lazy() {
-		if err := c.raw.Read(c.whenReady); err != nil && c.Failed == nil {
+		if err := c.read(c.whenReady); err != nil && c.Failed == nil {
 			c.Failed = err
 		}
 	}
@@ -161,35 +177,35 @@ func (c *Conn) Await() error {
 	return err
 }
 
-// More reports whether a read would return at once, with data or with an error. It returns false
+// Readable reports whether a read would return at once, with data or with an error. It returns false
 // if that cannot be found out without blocking. Data on an idle TLS connection counts as its end, because a
 // peer sends nothing else without a request.
-func (c *Conn) More() bool {
+func (c *Conn) Readable() bool {
 	switch {
 	case c.In != nil && c.In.Buffered() > 0, c.Failed != nil:
 		return true
 	case c.raw == nil:
 		return false
 	}
-	var came bool
-	err := c.raw.Read(func(fd uintptr) bool {
+	var arrived bool
+	err := c.read(func(fd uintptr) bool {
 		if c.secure {
 			_, err := peek(fd)
-			came = !errors.Is(err, errAgain)
+			arrived = !errors.Is(err, errAgain)
 		} else {
-			came = c.fill(fd)
+			arrived = c.fill(fd)
 		}
 		return true
 	})
 	if err != nil && c.Failed == nil {
 		c.Failed = err
 	}
-	return came || c.Failed != nil
+	return arrived || c.Failed != nil
 }
 
 // Drained reports whether all received bytes were read. It must be called before the
 // connection waits for its next use, because surplus bytes would be read as the next
-// response. It leaves the read deadline in the past. Without TLS, Ask and More detect
+// response. It leaves the read deadline in the past. Without TLS, SendAndAwait and Readable detect
 // surplus bytes. With TLS they cannot detect bytes that the TLS layer has already received: whole
 // records or a part of a record.
 func (c *Conn) Drained() bool {
@@ -210,7 +226,7 @@ func (c *Conn) Drained() bool {
 // data, or until the read deadline. It reports whether the connection has ended.
 // There must be no concurrent read.
 func (c *Conn) WaitForEnd() (ended bool) {
-	err := c.raw.Read(func(fd uintptr) (over bool) {
+	err := c.read(func(fd uintptr) (over bool) {
 		n, err := peek(fd)
 		over = !errors.Is(err, errAgain)
 		ended = over && n == 0
@@ -225,13 +241,24 @@ func (c *Conn) Write(p []byte) (int, error) {
 		return c.Conn.Write(p)
 	}
 	c.rest = p
-	err := c.raw.Write(c.whenTaken)
+	var err error
+	for early := true; early; early = c.wroteEarly(err) {
+		err = c.raw.Write(c.whenTaken)
+	}
 	if err == nil {
 		err = c.unwritten
 	}
 	n := len(p) - len(c.rest)
 	c.rest = nil
 	return n, err
+}
+
+// WriteBuffers writes all parts with one system call if the socket takes them at once.
+func (c *Conn) WriteBuffers(parts net.Buffers) (err error) {
+	for early := true; early; early = c.wroteEarly(err) {
+		_, err = parts.WriteTo(c.Conn)
+	}
+	return err
 }
 
 // put writes as much of rest as the socket takes now. It returns true when all is written or the write

@@ -12,15 +12,15 @@ import (
 // Unlike netutil.LimitListener, it keeps the methods of *net.TCPConn and *net.UnixConn, which are needed to
 // wait without a buffer, and to reset or half-close a connection.
 type Limit struct {
-	open   atomic.Int64
-	places chan struct{} // holds one element for each open connection and each call of Accept
+	open  atomic.Int64
+	slots chan struct{} // holds one element for each open connection and each call of Accept
 }
 
 // NewLimit returns a limit of at most most connections.
-func NewLimit(most int) *Limit { return &Limit{places: make(chan struct{}, most)} }
+func NewLimit(most int) *Limit { return &Limit{slots: make(chan struct{}, most)} }
 
 // Conns returns the number of open connections and the limit.
-func (l *Limit) Conns() (open, most int) { return int(l.open.Load()), cap(l.places) }
+func (l *Limit) Conns() (open, most int) { return int(l.open.Load()), cap(l.slots) }
 
 // Over returns a listener that applies the limit to another listener.
 func (l *Limit) Over(listener net.Listener) net.Listener {
@@ -34,22 +34,22 @@ type limited struct {
 	once   sync.Once
 }
 
-// Accept waits for a place, and then for a connection.
+// Accept waits for a slot, and then for a connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
-	case l.places <- struct{}{}:
+	case l.slots <- struct{}{}:
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
+		<-l.slots
 		return nil, err
 	}
 	l.open.Add(1)
 	leave := sync.OnceFunc(func() {
 		l.open.Add(-1)
-		<-l.places
+		<-l.slots
 	})
 	switch c := c.(type) {
 	case *net.TCPConn:

@@ -3,11 +3,13 @@ package submitterserver
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
 
 	"example.org/pilotfish/internal/proxy/http1"
+	"example.org/pilotfish/internal/record"
 )
 
 // next reads a request. If over is true, the connection was closed or handed over. r is nil if no request has started.
@@ -18,24 +20,24 @@ func (c *conn) next() (r *http.Request, over bool) {
 		c.posted = false
 		return nil, false
 	}
-	size, status := http1.Size(seen), ""
+	size, err := http1.Size(seen), error(nil)
 	if size == 0 {
-		seen, status = c.restOfHead(seen)
+		seen, err = c.restOfHead(seen)
 		size = http1.Size(seen)
 	}
 	switch {
 	case seen == nil:
 	case !prefaced(seen):
-		if r, status = c.request(seen, size); r != nil {
+		if r, err = c.request(seen, size); err == nil {
 			return r, false
 		}
 	case c.served == 0:
-		c.handOn(seen)
+		c.handOver(seen)
 		return nil, true
 	default: // request smuggling: net/http would treat the handed connection as a new one
-		status = badRequest
+		err = fmt.Errorf("%w: a preface of HTTP/2 after a request", record.ErrHead)
 	}
-	c.refuse(status)
+	c.refuse(err)
 	return nil, true
 }
 
@@ -49,26 +51,27 @@ func (c *conn) skipLineEnds() {
 	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // does not fail
 }
 
-// request parses the request that starts with seen and whose head has this size. If it is invalid, r is nil, and status is the
-// status of the error response.
-func (c *conn) request(seen []byte, size int) (r *http.Request, status string) {
+// request parses the request that starts with seen and whose head has this size.
+func (c *conn) request(seen []byte, size int) (*http.Request, error) {
 	if size == 0 {
-		return nil, badRequest
+		return nil, fmt.Errorf("%w: it is incomplete, or its first line is not that of a request", record.ErrHead)
 	}
-	r, head, err := http1.Request(c.ctx, string(seen[:size]))
-	if status = invalid(r, &head, err); status != "" {
-		return nil, status
+	empty := c.response.header
+	c.response.header = nil // an error response must not have the request's fields
+	r, head, err := http1.Request(c.ctx, string(seen[:size]), empty)
+	if err = invalid(r, &head, err); err != nil {
+		return nil, err
 	}
 	if c.In == nil {
 		c.Unread(bytes.Clone(seen[size:])) // does not keep the head in memory while the job waits
 	} else {
 		_, _ = c.In.Discard(size) // does not fail
 	}
-	c.prepare(r, head.Fields)
+	c.prepare(r, &head)
 	if ambiguous(r, &head) {
 		c.response.close = true
 	}
-	return r, ""
+	return r, nil
 }
 
 // ambiguous reports whether other servers may read another body (RFC 9112, 6.1): one has a length and is chunked, or is chunked in
@@ -76,9 +79,9 @@ func (c *conn) request(seen []byte, size int) (r *http.Request, status string) {
 func ambiguous(r *http.Request, head *http1.Head) bool {
 	switch {
 	case r.ContentLength < 0:
-		return head.Fields == nil || head.Has("Content-Length")
+		return head.Has("Content-Length")
 	case r.ProtoMinor == 0:
-		return head.Fields == nil || head.Has("Transfer-Encoding")
+		return head.Has("Transfer-Encoding")
 	}
 	return false
 }
@@ -88,31 +91,28 @@ const (
 	headTimeout = 10 * time.Second
 	// longHead is the size of the largest head that net/http reads, in bytes: 4 KiB more than its limit.
 	longHead = 36 << 10
-	// noMemory is the status of a request whose head exceeds the budget.
-	noMemory   = "503 Service Unavailable"
-	badRequest = "400 Bad Request"
 )
 
-// restOfHead waits for the rest of a head. If that does not arrive, head is nil, and status is the status of the error
-// response, or "" for none. Only complete heads are parsed, because net/http's parser holds up to a hundred bytes for each
+// restOfHead waits for the rest of a head. If that does not arrive, head is nil, and err is the reason for the error response, or
+// nil for none. Only complete heads are parsed, because net/http's parser holds up to a hundred bytes for each
 // byte of an incomplete head. A head that exceeds the connection's buffer counts in the budget.
-func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
+func (c *conn) restOfHead(seen []byte) (head []byte, err error) {
 	c.startHead()
 	for len(seen) < maxHead {
 		if !plausible(seen) {
-			return seen, ""
+			return seen, nil
 		}
 		if _, err := c.In.Peek(len(seen) + 1); err != nil {
-			return ended(seen, err), ""
+			return ended(seen, err), nil
 		}
 		before := len(seen)
 		seen, _ = c.In.Peek(c.In.Buffered()) // does not fail
 		if headEnds(seen[max(0, before-3):]) {
-			return seen, ""
+			return seen, nil
 		}
 	}
-	if c.server.cfg.Budget.Reserve(longHead) != nil {
-		return nil, noMemory
+	if err := c.server.cfg.Budget.Reserve(longHead); err != nil {
+		return nil, err
 	}
 	defer c.server.cfg.Budget.Return(longHead)
 	long := append(make([]byte, 0, longHead), seen...)
@@ -121,21 +121,20 @@ func (c *conn) restOfHead(seen []byte) (head []byte, status string) {
 		n, err := c.Read(long[len(long):longHead])
 		before := len(long)
 		if long = long[:before+n]; err != nil {
-			return ended(long, err), ""
+			return ended(long, err), nil
 		}
 		if headEnds(long[before-3:]) {
-			return long, ""
+			return long, nil
 		}
 	}
-	return nil, "431 Request Header Fields Too Large"
+	return nil, record.ErrLongHead
 }
 
-// startHead enters the state starting.
 func (c *conn) startHead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state, c.since = starting, time.Now()
-	c.arm(c.since.Add(headTimeout))
+	_ = c.SetReadDeadline(c.since.Add(headTimeout)) // fails only on a closed connection
 }
 
 // ended returns the received part of a head if the error was the end of the connection: the request is invalid then. After
@@ -158,12 +157,12 @@ func plausible(line []byte) bool {
 	return http1.IsToken(first[:min(1, len(first))]) && (!whole || bytes.Contains(first, []byte(" HTTP/")))
 }
 
-// handOn hands the connection to net/http, with the bytes that were read from it.
-func (c *conn) handOn(seen []byte) {
+// handOver hands the connection to net/http, with the bytes that were read from it.
+func (c *conn) handOver(seen []byte) {
 	to := c.server.newHanded(c.tcp, bytes.Clone(seen))
 	c.Release()
-	c.set(handed)                  // from now on it is not interrupted
-	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
+	c.set(handed)                      // from now on it is not interrupted
+	_ = c.tcp.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
 	c.server.mu.Lock()
 	c.server.handed[to] = time.Now()
 	c.server.mu.Unlock()
@@ -178,18 +177,25 @@ func prefaced(seen []byte) bool {
 	return string(seen[:n]) == preface[:n]
 }
 
-// refuse closes the connection, after an error response unless status is "".
-func (c *conn) refuse(status string) {
-	if status != "" {
+// refuse closes the connection, after an error response unless err is nil.
+func (c *conn) refuse(err error) {
+	if err != nil {
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write
-		later := ""
-		if status == noMemory {
-			later = "Retry-After: 1\r\n"
-		}
-		_, _ = io.WriteString(c.tcp, "HTTP/1.1 "+status+"\r\n"+later+"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"+status)
+		w := &c.response
+		w.begin()
+		w.head, w.old = false, false
+		refusal(w, err)
+		_ = w.FlushError() // fails only if the submitter has disconnected
+		w.abandon()
 		c.set(lingering)
 		linger(c.tcp)
 	}
 	c.forget()
 	_ = c.tcp.Close()
+}
+
+// refusal writes an error response, after which the connection ends.
+func refusal(w http.ResponseWriter, err error) {
+	w.Header().Set("Connection", "close")
+	record.ProblemOf(err).Write(w)
 }

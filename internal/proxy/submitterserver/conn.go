@@ -12,6 +12,7 @@ import (
 
 	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/lazyconn"
+	"example.org/pilotfish/internal/record"
 )
 
 // newTime is the age up to which a connection without a request is not closed in a shutdown,
@@ -38,7 +39,6 @@ type conn struct {
 	served  uint64    // number of requests, including the current one
 	seen    uint64    // value of served when the timer was set
 	wanted  time.Time // the handler's read deadline for the body
-	armed   time.Time // the connection's read deadline
 	ticking bool      // the timer runs, possibly for an earlier request
 	timer   *time.Timer
 	watch   chan struct{} // closed when the watch has ended; nil without a watch
@@ -58,7 +58,6 @@ const (
 	handed
 )
 
-// set enters a state.
 func (c *conn) set(to state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +104,6 @@ func (c *conn) serve() {
 	_ = c.tcp.Close()
 }
 
-// forget removes the connection from the server.
 func (c *conn) forget() {
 	c.cancel()
 	c.server.mu.Lock()
@@ -118,35 +116,29 @@ func (c *conn) forget() {
 func (c *conn) await() bool {
 	until := time.Now().Add(c.server.cfg.IdleTimeout)
 	for c.becomeIdle(until) {
-		err := c.begins()
+		err := c.awaitRequest()
 		if err == nil {
 			return true
 		}
-		c.mu.Lock()
-		c.armed = time.Time{}
-		c.mu.Unlock()
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
 		c.Failed = nil
-		if !time.Now().Before(until) { // otherwise it was an earlier deadline, or a shutdown
+		if !time.Now().Before(until) { // otherwise it was a shutdown
 			break
 		}
 	}
-	return c.came()
+	return c.takeLastRequest()
 }
 
-// came reports whether a request has arrived just before the connection is closed. It
+// takeLastRequest reports whether a request has arrived just before the connection is closed. It
 // would be lost without a response, and its submitter could not know whether it was processed.
-func (c *conn) came() bool {
-	c.mu.Lock()
+func (c *conn) takeLastRequest() bool {
 	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
-	c.armed = time.Time{}
-	c.mu.Unlock()
-	if c.More() && c.In != nil && c.In.Buffered() >= least {
+	if c.Readable() && c.In != nil && c.In.Buffered() >= minRequestStart {
 		return true
 	}
-	_ = c.tcp.CloseWrite() // at once, because a later request is lost; fails only on a closed connection
+	_ = c.tcp.CloseWrite() // now, because a request that arrives later is lost; fails only on a closed connection
 	return false
 }
 
@@ -154,57 +146,55 @@ func (c *conn) came() bool {
 func (c *conn) pipelined() bool {
 	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
 	c.Failed = nil
-	return c.More() && c.Failed == nil
+	return c.Readable() && c.Failed == nil
 }
 
-// least is the number of bytes that count as the start of a request. On a connection that has
+// minRequestStart is the number of bytes that count as the start of a request. On a connection that has
 // served a request, fewer bytes before the end are ignored, as in net/http.
-const least = 4
+const minRequestStart = 4
 
-// begins waits for the first bytes of a request.
-func (c *conn) begins() error {
+// awaitRequest waits for the first bytes of a request.
+func (c *conn) awaitRequest() error {
 	if c.In == nil || c.In.Buffered() == 0 { // the submitter does not pipeline
 		c.Release()
 		if err := c.Await(); err != nil || c.served == 0 {
 			return err
 		}
 	}
-	_, err := c.In.Peek(least)
+	_, err := c.In.Peek(minRequestStart)
 	return err
 }
 
-// becomeIdle enters the state waiting, which lasts at most until until. It keeps an earlier
-// deadline: waking up once is cheaper than setting a deadline for each request.
+// becomeIdle enters the state waiting, which lasts at most until until.
 func (c *conn) becomeIdle(until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server.closing.Load() && (c.served > 0 || time.Since(c.since) > newTime) {
 		return false
 	}
-	if c.armed.IsZero() || c.armed.After(until) {
-		c.arm(until)
-	}
+	_ = c.SetReadDeadline(until) // fails only on a closed connection
 	c.state = waiting
 	return true
 }
 
 // interruptIdle ends the wait for a request in a shutdown. New connections, and those on which a request has
-// started, continue to wait for newTime. It reports whether the connection can still be handed to net/http.
-func (c *conn) interruptIdle() bool {
+// started, continue to wait for newTime. It returns the state.
+func (c *conn) interruptIdle() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == waiting || c.state == starting && time.Since(c.since) > newTime {
-		c.arm(time.Unix(1, 0))
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 	}
-	return c.state == waiting || c.state == starting || c.state == finishing || c.state == handed
+	return c.state
 }
 
-// prepare sets the body of a request and prepares the response. received are the fields of the request's head.
-func (c *conn) prepare(r *http.Request, received []http1.Field) {
+// prepare sets the body of a request and prepares the response. head is the request's head.
+func (c *conn) prepare(r *http.Request, head *http1.Head) {
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
 	w := &c.response
-	w.received, w.head, w.old, w.close = received, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || has(r.Header.Get("Connection"), "close")
+	w.received, w.memory = head.Fields, head.Memory
+	w.head, w.old, w.close = r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close || has(r.Header.Get("Connection"), "close")
 	b := &body{conn: c, left: r.ContentLength, expects: expects(r) && r.ProtoMinor > 0}
 	switch {
 	case r.ContentLength < 0:
@@ -228,7 +218,7 @@ func (c *conn) call(r *http.Request) (done bool) {
 		}
 	}()
 	if r.Header.Get("Expect") != "" && !expects(r) {
-		expectationFailed(&c.response, r)
+		refusal(&c.response, record.ErrExpectation)
 	} else {
 		c.server.cfg.Handler.ServeHTTP(&c.response, r)
 	}
@@ -253,6 +243,7 @@ func (c *conn) finish(r *http.Request, done bool) bool {
 	c.response.forget()
 	if unread || c.response.close && c.pipelined() {
 		c.set(lingering)
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // ends a read of the body, which would replace the deadlines of linger
 		linger(c.tcp)
 	}
 	return !c.response.close

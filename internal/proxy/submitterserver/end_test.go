@@ -1,11 +1,13 @@
 package submitterserver
 
 import (
-	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,8 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/proxy/lazyconn"
+	"example.org/pilotfish/internal/record"
 )
 
 // handedOn starts a connection that is handed over. Without HTTP/2, net/http's server passes it to the handler as a request.
@@ -29,40 +31,12 @@ func TestAConnectionThatIsHandedOnIsLeftAlone(t *testing.T) {
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)
 	inner := s.one(t)
-	_, err := io.WriteString(c, handedOn[:16])
-	require.NoError(t, err)
+	c.says(handedOn[:16])
 	require.Eventually(t, func() bool { return inner.locked(func() bool { return inner.state == starting }) }, patience, time.Millisecond)
-	_, err = io.WriteString(c, handedOn[16:])
-	require.NoError(t, err)
+	c.says(handedOn[16:])
 	soon(t, s.behind)
 	inner.interruptIdle() // as a shutdown does that began before
-	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
-}
-
-// The memory of heads that are not complete is bounded.
-func TestLongHeadsCount(t *testing.T) {
-	budget := intake.NewBudget(2*longHead, 0)
-	s := servingAs(t, Config{Handler: http.HandlerFunc(ok), IdleTimeout: time.Hour, ErrorLog: quiet(), Budget: budget}, nil)
-	slow := "POST / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHead)
-	send := func(text string) *net.TCPConn {
-		c := dial(t, s.address)
-		_, err := io.WriteString(c, text)
-		require.NoError(t, err)
-		return c
-	}
-	first, second := send(slow), send(slow)
-	require.Eventually(t, func() bool { return budget.Used() == 2*longHead }, patience, time.Millisecond)
-	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(send(get))))
-	res, err := http.ReadResponse(bufio.NewReader(send(slow)), nil)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
-	assert.Equal(t, "1", res.Header.Get("Retry-After"))
-	require.NoError(t, res.Body.Close())
-	_, err = io.WriteString(first, "\r\n\r\n")
-	require.NoError(t, err)
-	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(first)))
-	require.NoError(t, second.Close())
-	require.Eventually(t, func() bool { return budget.Used() == 0 }, patience, time.Millisecond)
+	c.served()
 }
 
 // A handed connection has its own copy of the bytes that were read: the buffer is reused.
@@ -76,8 +50,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 	const conns = 20
 	for i := range conns {
 		c := dial(t, l.Addr().String())
-		_, err := io.WriteString(c, sent(i))
-		require.NoError(t, err)
+		c.says(sent(i))
 		require.NoError(t, c.CloseWrite())
 		nc, err := l.Accept()
 		require.NoError(t, err)
@@ -117,45 +90,24 @@ func TestPiecesOfAChunk(t *testing.T) {
 				}
 			}), nil)
 			c := dial(t, s.address)
-			_, err := io.WriteString(c, head+"\r\nffff\r\na")
-			require.NoError(t, err)
+			c.says(head + "\r\nffff\r\na")
 			assert.Equal(t, "a", <-pieces)
 			for _, piece := range []string{"bc", strings.Repeat("d", 0xffff-3)} {
-				_, err = io.WriteString(c, piece)
-				require.NoError(t, err)
+				c.says(piece)
 				for got := ""; got != piece; got += <-pieces {
 					require.True(t, strings.HasPrefix(piece, got))
 				}
 			}
-			_, err = io.WriteString(c, "\r\n0\r\n\r\n")
-			require.NoError(t, err)
-			in := bufio.NewReader(c)
+			c.says("\r\n0\r\n\r\n")
 			if name == "100 Continue" {
-				line, err := in.ReadString('\n')
+				line, err := c.in.ReadString('\n')
 				require.NoError(t, err)
 				assert.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
-				_, err = in.Discard(2)
+				_, err = c.in.Discard(2)
 				require.NoError(t, err)
 			}
-			assert.Equal(t, "200 ok", answer(t, in))
+			c.served()
 		})
-	}
-}
-
-// After a request with an absolute target or a long head, further requests on the connection are served, whether they are
-// pipelined or sent later.
-func TestRequestsAfterAnUnusualOne(t *testing.T) {
-	s := serving(t, http.HandlerFunc(ok), nil)
-	c := dial(t, s.address)
-	in := bufio.NewReader(c)
-	absolute := "POST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
-	long := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000\r\nX-Long: " + strings.Repeat("x", maxHead) + "\r\n\r\n" + strings.Repeat("y", 6000)
-	for range 2 {
-		_, err := io.WriteString(c, get+absolute+"ab"+long+get+absolute+"cd")
-		require.NoError(t, err)
-		for range 5 {
-			assert.Equal(t, "200 ok", answer(t, in))
-		}
 	}
 }
 
@@ -178,12 +130,10 @@ func TestAnAmbiguousBodyEndsItsConnection(t *testing.T) {
 		{"POST / HTTP/1.1\r\n" + kept + "Content-Length: 2\r\n" + chunked + many + "\r\n0\r\n\r\n", true},
 	} {
 		c := dial(t, s.address)
-		_, err := io.WriteString(c, row.text+get)
-		require.NoError(t, err)
+		c.says(row.text + get)
 		require.NoError(t, c.CloseWrite())
-		in := bufio.NewReader(c)
-		assert.Equal(t, "200 ok", answer(t, in))
-		_, err = in.ReadByte()
+		c.served()
+		_, err := c.in.ReadByte()
 		assert.Equal(t, row.ends, err != nil, "%.100q", row.text)
 	}
 }
@@ -202,16 +152,65 @@ func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 		reading <- b
 	}), nil)
 	c := dial(t, s.address)
-	_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na"+get)
-	require.NoError(t, err)
-	in := bufio.NewReader(c)
-	assert.Equal(t, "200 ok", answer(t, in))
-	_, err = in.ReadByte()
+	c.says("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na" + get)
+	c.served()
+	_, err := c.in.ReadByte()
 	require.Error(t, err)
 	require.NoError(t, c.Close())
 	require.Eventually(t, func() bool { return len(s.all()) == 0 }, patience, time.Millisecond)
 	assert.EqualValues(t, 1, requests.Load())
 	(<-reading).mu.Unlock()
+}
+
+// The end of a request also ends a read of its body that goes on, so that the connection can linger and end.
+func TestAReadOfTheBodyEndsWithItsRequest(t *testing.T) {
+	t.Parallel() // it takes lingerIdle
+	ended := make(chan struct{}, 1)
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		go func() {
+			_, _ = r.Body.Read(make([]byte, 1))
+			ended <- struct{}{}
+		}()
+		b := r.Body.(*body)
+		for b.conn.locked(func() bool { return b.conn.state != reading }) {
+			runtime.Gosched()
+		}
+		w.Header().Set("Content-Length", "2")
+		_, _ = io.WriteString(w, "ok")
+	}), nil)
+	c := dial(t, s.address)
+	c.says("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
+	c.served()
+	soon(t, ended)
+}
+
+// An error response is abandoned if the submitter does not read it.
+func TestARefusalThatIsNotReadEnds(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	there, err := net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	accepted, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	here := accepted.(*net.UnixConn)
+	s := New(Config{Base: context.Background(), ErrorLog: quiet()})
+	c := s.newConn(lazyconn.New(here, s.buffers), here, nil)
+	for _, size := range []int{64 << 20, 1} { // fill the buffers of the connection, to the last byte
+		require.NoError(t, here.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+		for err = nil; err == nil; {
+			_, err = here.Write(make([]byte, size))
+		}
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	}
+	ended := make(chan struct{}, 1)
+	go func() {
+		c.refuse(record.ErrHead)
+		ended <- struct{}{}
+	}()
+	require.Eventually(t, func() bool { return c.locked(func() bool { return c.state == lingering }) }, patience, time.Millisecond)
+	require.NoError(t, there.Close())
+	soon(t, ended)
 }
 
 // A connection lingers until its submitter has been silent for a while, and not for ever.
@@ -239,6 +238,9 @@ func TestLingeringIsBounded(t *testing.T) {
 func TestIdleConnectionsHoldNothing(t *testing.T) {
 	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("x", 20_000))
+		for i := range 500 {
+			w.Header().Set(fmt.Sprint("X-", i), "x")
+		}
 		ok(w, r)
 	}), nil)
 	long := "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + strings.Repeat("x", 20_000) + "\r\n\r\n"
@@ -253,9 +255,8 @@ func TestIdleConnectionsHoldNothing(t *testing.T) {
 	const conns = 100
 	for range conns {
 		c := dial(t, s.address)
-		_, err := io.WriteString(c, long)
-		require.NoError(t, err)
-		assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+		c.says(long)
+		c.served()
 	}
 	idle := func() bool {
 		return !slices.ContainsFunc(s.all(), func(c *conn) bool { return c.locked(func() bool { return c.state != waiting }) })

@@ -7,6 +7,9 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,49 +31,12 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 		f.Add([]byte("POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET /"[:n]))
 		f.Add([]byte("POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "\r\n\r\n\r\n"[:n] + "GET / HTTP/1.1\r\n" + host + "\r\n"))
 	}
-	for _, odd := range []string{
-		"",
-		"\r\n\r\n",
-		"GET / HTTP/1.1\r\n\r\n",
-		"GET / HTTP/1.0\r\n" + host + "\r\n",
-		"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-		"GET / HTTP/1.0\r\nConnection: a keep-alive\r\n\r\n",
-		"GET / HTTP/1.1\r\n" + host + "Connection: a close\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host + "Connection: closet\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host + "Connection: a\r\nConnection: b close\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"POST / HTTP/1.0\r\nExpect: much\r\nContent-Length: 5\r\n\r\nhello",
-		"GET /chunked HTTP/1.0\r\n" + host + "Connection: keep-alive\r\n\r\n",
-		"CONNECT / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host + "A: a\x01b\r\n\r\n",
-		"HEAD / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host,
-		"GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
-		"GET http://elsewhere/ HTTP/1.1\r\n" + host + "\r\n",
-		"GET http://elsewhere/ HTTP/1.1\r\n\r\n",
-		"GET http://elsewhere/ HTTP/1.1\r\nHost: a b\r\n\r\n",
-		"GET localhost HTTP/1.1\r\n" + host + "\r\n",
-		"GET //elsewhere/ HTTP/1.1\r\n" + host + "\r\n",
-		"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n",
-		"GET  / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host + "Connection: close\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host + "Connection: keep-alive\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"GET / HTTP/1.1\r\n" + host + "Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-		"OPTIONS * HTTP/1.1\r\n" + host + "\r\n",
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\n\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\nGET / HTTP/1.0\r\n\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\n\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\n\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"PUT / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"POST / HTTP/1.5\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nExpect: much\r\n\r\nhello",
-		"POST / HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\nGET /chunked HTTP/1.1\r\n" + host + "\r\n",
-	} {
-		f.Add([]byte(odd))
+	odd, err := os.ReadFile("testdata/requests.txt")
+	require.NoError(f, err)
+	for line := range strings.SplitSeq(string(odd), "\n") {
+		sent, err := strconv.Unquote(`"` + line + `"`)
+		require.NoError(f, err, line)
+		f.Add([]byte(sent))
 	}
 	for _, c := range wirecases.Requests() {
 		f.Add([]byte(c.Sent))

@@ -2,6 +2,7 @@ package submitterserver
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
 )
 
 // patience is the timeout of every wait of these tests.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // served is a server behind a listener, with net/http's behind it.
 type served struct {
@@ -46,11 +49,11 @@ func serving(t testing.TB, h http.Handler, wrap func(net.Conn) net.Conn) *served
 func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 	t.Helper()
 	base, cut := context.WithCancel(context.Background())
-	cfg.Base = base
+	cfg.Base, cfg.Budget = base, cmp.Or(cfg.Budget, intake.NewBudget(1<<40, 0))
 	s := New(cfg)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: s.Behind(cfg.Handler), ConnContext: s.ConnContext, ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
+	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: s.Wrap(cfg.Handler), ConnContext: s.ConnContext, ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
 	all.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			all.behind <- struct{}{}
@@ -90,14 +93,62 @@ func (l wrapping) Accept() (net.Conn, error) {
 	return l.wrap(c), nil
 }
 
+// submitter is a connection to a server.
+type submitter struct {
+	*net.TCPConn
+	t  testing.TB
+	in *bufio.Reader
+}
+
 // dial connects, for a bounded time.
-func dial(t testing.TB, address string) *net.TCPConn {
+func dial(t testing.TB, address string) *submitter {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
-	return c.(*net.TCPConn)
+	return &submitter{c.(*net.TCPConn), t, bufio.NewReader(c)}
+}
+
+// says sends a text.
+func (s *submitter) says(text string) {
+	s.t.Helper()
+	_, err := io.WriteString(s, text)
+	require.NoError(s.t, err)
+}
+
+// reply is a response.
+type reply struct {
+	status int
+	header http.Header
+	ends   bool // the connection
+	body   string
+}
+
+// response reads a response.
+func (s *submitter) response() reply {
+	s.t.Helper()
+	res, err := http.ReadResponse(s.in, nil)
+	require.NoError(s.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(s.t, err)
+	return reply{res.StatusCode, res.Header, res.Close, string(text)}
+}
+
+// served requires the response of the handler ok.
+func (s *submitter) served(of ...any) {
+	s.t.Helper()
+	r := s.response()
+	assert.Equal(s.t, "200 ok", fmt.Sprint(r.status, " ", r.body), of...)
+}
+
+// ends requires that the connection ends without a response.
+func (s *submitter) ends() {
+	s.t.Helper()
+	rest, err := io.ReadAll(s.in)
+	assert.NoError(s.t, err)
+	assert.Empty(s.t, rest)
 }
 
 // behaviours is a handler whose behaviour depends on the path. Like the proxy, it reads the whole body, declares the
@@ -215,21 +266,24 @@ func exchange(t testing.TB, address string, sent []byte) string {
 	_, err := c.Write(sent)
 	require.NoError(t, err)
 	require.NoError(t, c.CloseWrite())
-	in := bufio.NewReader(c)
 	var b strings.Builder
 	for {
-		res, err := http.ReadResponse(in, nil)
+		res, err := http.ReadResponse(c.in, nil)
 		if err != nil {
 			broken := !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF)
 			fmt.Fprintf(&b, "end, broken: %v\n", broken)
 			return b.String()
 		}
 		body, err := io.ReadAll(res.Body)
+		// A response of the server itself is a problem document here, and text there.
+		own := res.Header.Get("Pilotfish-Reason") != "" || res.ContentLength < 0 && res.Header.Get("Date") == "" && res.StatusCode >= 400
+		if own || res.StatusCode == http.StatusExpectationFailed {
+			fmt.Fprintf(&b, "refused with %d\n", res.StatusCode)
+			_ = res.Body.Close()
+			continue
+		}
 		date := len(res.Header["Date"])
 		delete(res.Header, "Date")
-		if res.StatusCode == http.StatusNotImplemented {
-			body = nil // net/http explains it in other words
-		}
 		delete(res.Header, "Connection") // in HTTP/1.0, net/http announces some connections that it closes as kept
 		if res.StatusCode == http.StatusNotModified {
 			delete(res.Header, "Content-Length") // net/http omits it

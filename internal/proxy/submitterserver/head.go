@@ -13,12 +13,14 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// Received returns the header fields of the request, as received.
-func (w *response) Received() []http1.Field { return w.received }
+// Received returns the header fields of the request, as received, and the memory of its head, in bytes.
+func (w *response) Received() ([]http1.Field, int64) { return w.received, w.memory }
 
-// Like makes the next WriteHeader use the reason phrase, and the order and case of the fields, of a received
-// header.
-func (w *response) Like(h *http1.Head) { w.like = h }
+// SetHead replaces the header, and makes the next WriteHeader use the reason phrase, and the order and case of the fields, of
+// a received header.
+func (w *response) SetHead(received *http1.Head, header http.Header) {
+	w.preserved, w.header = received, header
+}
 
 // WriteHeader writes the header. A 1xx response is sent at once.
 func (w *response) WriteHeader(status int) {
@@ -32,7 +34,7 @@ func (w *response) WriteHeader(status int) {
 	if status < 200 && status != http.StatusSwitchingProtocols {
 		w.append(status, noField("Content-Length"), noField("Transfer-Encoding"), noField("Connection"))
 		_ = w.FlushError() // the error stands for all later writes
-		w.abandon()        // the response itself may take long
+		w.abandon()        // the final response can be much later, and needs no buffer until then
 		return
 	}
 	w.wrote = true
@@ -43,7 +45,7 @@ func (w *response) WriteHeader(status int) {
 	}
 	switch unframed := !w.bodyless && w.length < 0; {
 	case unframed && w.old:
-		w.close, w.chunked = true, false // the end of the connection is that of the body
+		w.close, w.chunked = true, false // the end of the connection ends the body
 	case unframed:
 		own[0][1], w.chunked = "chunked", true
 	default:
@@ -83,12 +85,12 @@ func (w *response) append(status int, own ...[2]string) {
 	if reason == "" {
 		reason = "status code " + strconv.Itoa(status)
 	}
-	if w.like != nil {
-		received = w.like.Fields
-		if httpguts.ValidHeaderFieldValue(w.like.Reason) {
-			reason = w.like.Reason
+	if w.preserved != nil {
+		received = w.preserved.Fields
+		if httpguts.ValidHeaderFieldValue(w.preserved.Reason) {
+			reason = w.preserved.Reason
 		}
-		w.like = nil
+		w.preserved = nil
 	}
 	version := "HTTP/1.1 "
 	if w.old {

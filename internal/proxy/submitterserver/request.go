@@ -2,6 +2,7 @@ package submitterserver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,40 +13,36 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"example.org/pilotfish/internal/proxy/http1"
+	"example.org/pilotfish/internal/record"
 )
 
 // maxHead is the size of a connection's buffer, in bytes. Most heads fit into it.
 const maxHead = 8 << 10
 
-// invalid returns the status of the error response to an invalid request, or "". err is the error of the parser. It refuses
-// the same requests as net/http's server, with the same status.
-func invalid(r *http.Request, head *http1.Head, err error) (status string) {
+// invalid returns why a request is refused, or nil. err is the error of the parser. The same requests are refused as by
+// net/http's server, with the same status.
+func invalid(r *http.Request, head *http1.Head, err error) error {
 	switch {
-	case err != nil && strings.Contains(err.Error(), "transfer encoding"):
-		return "501 Not Implemented"
+	case err != nil && (strings.HasPrefix(err.Error(), "unsupported transfer encoding") || strings.HasPrefix(err.Error(), "too many transfer encodings")):
+		return fmt.Errorf("%w: %w", record.ErrCoding, err)
 	case err != nil:
-		return badRequest
+		return fmt.Errorf("%w: %w", record.ErrHead, err)
 	case r.ProtoMajor != 1:
-		return "505 HTTP Version Not Supported: unsupported protocol version"
+		return fmt.Errorf("%w: %s", record.ErrVersion, r.Proto)
 	case !head.HasHost && r.ProtoMinor > 0 && r.Method != http.MethodConnect:
-		return badRequest + ": missing required Host header"
+		return fmt.Errorf("%w: there is no Host header", record.ErrHead)
 	case head.HasHost && !httpguts.ValidHostHeader(head.Host):
-		return badRequest + ": malformed Host header"
+		return fmt.Errorf("%w: the Host header is malformed", record.ErrHead)
+	case head.Plain:
+		return nil
 	}
 	for name := range r.Header {
 		if strings.Contains(name, " ") { // http.ReadRequest accepts such names, but no other invalid ones
-			return badRequest + ": invalid header name"
+			return fmt.Errorf("%w: the name of a field contains a space", record.ErrHead)
 		}
 	}
-	return ""
+	return nil
 }
-
-// expectationFailed refuses an expectation other than 100-continue.
-var expectationFailed = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Connection", "close")
-	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(http.StatusExpectationFailed)
-})
 
 // has reports whether a list contains a word. Like net/http, it accepts spaces as separators, too.
 func has(list, word string) bool {
@@ -80,11 +77,11 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	waits := b.conn.In.Buffered() == 0 || b.chunks != nil
 	if waits {
-		b.conn.beginRead()
+		b.conn.turn(receiving, reading)
 	}
 	n, err := b.read(p)
 	if waits {
-		b.conn.endRead()
+		b.conn.turn(reading, receiving)
 	}
 	switch {
 	case b.left == 0:

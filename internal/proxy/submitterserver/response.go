@@ -23,10 +23,11 @@ type response struct {
 	conn   *conn
 	header http.Header
 
-	received []http1.Field // of the request
-	head     bool          // the request is a HEAD
-	old      bool          // the request is of HTTP/1.0
-	like     *http1.Head   // gives the next head its order and case; can be nil
+	received  []http1.Field // header fields of the request
+	memory    int64         // of the request's head, in bytes
+	head      bool          // the request is a HEAD
+	old       bool          // the request is of HTTP/1.0
+	preserved *http1.Head   // gives the next head its order and case; can be nil
 
 	wrote    bool  // the head is written
 	bodyless bool  // the status allows no body
@@ -36,28 +37,34 @@ type response struct {
 	close    bool  // the connection ends after the response
 	err      error // the first error of a write; later writes return it
 
-	out  []byte // buffered bytes, in room
+	out  []byte // buffered bytes; its array is room
 	room *[outSize]byte
-
-	armed time.Time // the connection's write deadline
 }
 
 // begin resets the response for another request. WriteHeader and forget reset the other fields.
 func (w *response) begin() {
-	if w.header == nil {
-		w.header = make(http.Header)
-	}
 	w.wrote, w.length, w.sent = false, -1, 0
 }
 
+// fewFields is the size of the largest header whose map is used again: an empty map keeps its memory.
+const fewFields = 32
+
 // forget drops what an idle connection would keep in memory: the last request and its response.
 func (w *response) forget() {
+	if len(w.header) > fewFields {
+		w.header = nil
+	}
 	clear(w.header)
-	w.received, w.like = nil, nil
+	w.received, w.preserved = nil, nil
 }
 
 // Header returns the header that WriteHeader writes, and after that the trailer.
-func (w *response) Header() http.Header { return w.header }
+func (w *response) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
 
 // Write writes a piece of the body.
 func (w *response) Write(p []byte) (int, error) {
@@ -85,8 +92,7 @@ func (w *response) Write(p []byte) (int, error) {
 		return len(p), w.err
 	}
 	if w.err == nil {
-		parts := net.Buffers{w.out, p, end}
-		_, w.err = parts.WriteTo(w.conn.tcp) // a socket writes them with one call
+		w.err = w.conn.WriteBuffers(net.Buffers{w.out, p, end})
 	}
 	w.out = w.room[:0]
 	if w.err != nil {
@@ -111,17 +117,8 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// latest is how early a write deadline can expire. Setting an exact deadline for each piece would cost more.
-const latest = 10 * time.Second
-
-// SetWriteDeadline sets the deadline of the writes that follow, also for later responses. It can expire early, by latest.
-func (w *response) SetWriteDeadline(at time.Time) error {
-	if later := at.Sub(w.armed); later < 0 || later > latest {
-		w.armed = at
-		_ = w.conn.SetWriteDeadline(at) // fails only on a closed connection, as the write will
-	}
-	return nil
-}
+// SetWriteDeadline sets the deadline of the writes that follow, also for later responses.
+func (w *response) SetWriteDeadline(at time.Time) error { return w.conn.SetWriteDeadline(at) }
 
 // SetReadDeadline sets the deadline of the current read of the body and of later reads.
 func (w *response) SetReadDeadline(at time.Time) error {
@@ -129,7 +126,7 @@ func (w *response) SetReadDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.wanted = at; c.state == reading {
-		c.arm(at)
+		return c.SetReadDeadline(at)
 	}
 	return nil
 }
@@ -139,7 +136,7 @@ func (w *response) finish(unread bool) error {
 	w.close = w.close || unread
 	if !w.wrote {
 		if len(w.header["Content-Length"]) == 0 {
-			w.header["Content-Length"] = []string{"0"}
+			w.Header()["Content-Length"] = []string{"0"}
 		}
 		w.WriteHeader(http.StatusOK)
 	}

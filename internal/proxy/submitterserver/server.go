@@ -22,7 +22,7 @@
 //	           follows if the whole body was read, otherwise lingering or the end.
 //	lingering  The response is sent, and the submitter may still be sending its body.
 //	           Received bytes are dropped. Closing the connection would reset it, and
-//	           the submitter would lose the response.
+//	           the submitter would lose the response. A shutdown waits for it only briefly.
 //	handed     net/http's server serves the connection, with HTTP/2.
 package submitterserver
 
@@ -31,7 +31,6 @@ import (
 	"errors"
 	"log"
 	"maps"
-	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -43,7 +42,7 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// Config is the configuration of a Server. Context, Budget and ErrorLog are optional.
+// Config is the configuration of a Server. All fields except Context are required.
 type Config struct {
 	Handler http.Handler
 	// Base is the parent context of all requests. Its end aborts them.
@@ -55,7 +54,7 @@ type Config struct {
 	Context func(context.Context) context.Context
 	// Budget counts the memory of long heads that are not complete.
 	Budget *intake.Budget
-	// ErrorLog receives panics; nil means the standard logger.
+	// ErrorLog receives panics.
 	ErrorLog *log.Logger
 }
 
@@ -74,25 +73,19 @@ type Server struct {
 
 // New returns a server.
 func New(cfg Config) *Server {
-	if cfg.ErrorLog == nil {
-		cfg.ErrorLog = log.Default()
-	}
-	if cfg.Budget == nil {
-		cfg.Budget = intake.NewBudget(math.MaxInt64/2, 0)
-	}
 	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[*handedConn]time.Time{}}
 }
 
-// taken records that net/http serves a handed connection, or that the connection has ended.
-func (s *Server) taken(c *handedConn) {
+// handOverEnded records that net/http serves a handed connection, or that the connection has ended.
+func (s *Server) handOverEnded(c *handedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.handed, c)
 }
 
-// handingOn reports whether there are connections that net/http has not begun to serve, except those that were handed
+// isHandingOver reports whether there are connections that net/http has not begun to serve, except those that were handed
 // over more than newTime ago.
-func (s *Server) handingOn() bool {
+func (s *Server) isHandingOver() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, since := range s.handed {
@@ -181,12 +174,14 @@ func (f *front) Close() error {
 	return f.stop()
 }
 
-// all returns all open connections.
 func (s *Server) all() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.conns))
 }
+
+// lingerAtEnd is how long a shutdown waits for connections that linger: their responses are sent.
+const lingerAtEnd = time.Second
 
 // Shutdown closes the listeners and the connections that wait for a request, and waits until the
 // other connections have finished their requests or ctx ends. next shuts down net/http's server. It is called when
@@ -200,24 +195,38 @@ func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error)
 	s.mu.Unlock()
 	ended := make(chan error, 1)
 	last := sync.OnceFunc(func() { go func() { ended <- next(ctx) }() })
-	pause := time.Millisecond
+	pause, until := time.Millisecond, time.Now().Add(lingerAtEnd)
 	for {
 		accepts, all := s.accepts.Load(), s.all() // in this order, so that all contains the last accepted connection
-		handsOn := accepts
+		handsOn, open, lingers := accepts, false, false
 		for _, c := range all {
-			handsOn = c.interruptIdle() || handsOn
+			switch c.interruptIdle() {
+			case waiting, starting, finishing, handed:
+				handsOn = true // it can be handed to net/http
+			case lingering:
+				lingers = true
+			default:
+				open = true
+			}
 		}
-		handsOn = handsOn || s.handingOn() // includes those handed over since s.all
+		handsOn = handsOn || s.isHandingOver() // includes those handed over since s.all
 		if !handsOn {
 			last()
 		}
-		if !handsOn && len(all) == 0 {
+		switch open = open || handsOn; {
+		case open:
+			until = time.Now().Add(lingerAtEnd)
+		case !lingers || !time.Now().Before(until):
 			return <-ended
 		}
 		select {
 		case <-ctx.Done():
 			last()
-			return errors.Join(ctx.Err(), <-ended)
+			err := <-ended
+			if open {
+				err = errors.Join(ctx.Err(), err)
+			}
+			return err
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, 100*time.Millisecond)

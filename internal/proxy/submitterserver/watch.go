@@ -49,7 +49,7 @@ func (c *conn) tick() {
 	}
 	watch := make(chan struct{})
 	c.watch = watch
-	c.arm(time.Time{})
+	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
 	c.mu.Unlock()
 	defer close(watch)
 	if c.WaitForEnd() {
@@ -66,37 +66,17 @@ func (c *conn) end() {
 	if watch != nil {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 		<-watch
-		_ = c.SetReadDeadline(time.Time{})
 	}
 }
 
-// arm sets the connection's read deadline if it differs. c.mu must be held.
-func (c *conn) arm(at time.Time) {
-	if !c.armed.Equal(at) {
-		_ = c.SetReadDeadline(at) // fails only on a closed connection
-		c.armed = at
-	}
-}
-
-// beginRead starts a read of the body that can block. It sets the handler's deadline, and clears the
-// error of an earlier deadline.
-func (c *conn) beginRead() {
+// turn changes the state from receiving to reading before a read of the body that can block, and back after it. The handler can
+// have returned. It sets the handler's deadline, and clears the error of an earlier deadline.
+func (c *conn) turn(from, to state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state == receiving {
-		c.state = reading
-		c.arm(c.wanted)
-		c.Failed = nil
-	}
-}
-
-// endRead ends a read of the body. It can be called after the handler has returned.
-func (c *conn) endRead() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == reading {
-		c.state = receiving
-		c.arm(c.wanted)
+	if c.state == from {
+		c.state = to
+		_ = c.SetReadDeadline(c.wanted) // fails only on a closed connection
 		c.Failed = nil
 	}
 }

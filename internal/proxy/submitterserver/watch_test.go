@@ -1,9 +1,7 @@
 package submitterserver
 
 import (
-	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -16,19 +14,18 @@ const lasting = "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 // watching is a server with one connection. Its handler responds at once, except to /wait.
 type watching struct {
-	net.Conn
+	*submitter
 	t             *testing.T
-	in            *bufio.Reader
 	server        *served
 	inner         *conn
 	begun, finish chan struct{} // of /wait
 	gone          chan struct{} // its submitter is
 }
 
-func newWatching(t *testing.T) *watching {
+func newWatching(t *testing.T, idleTimeout time.Duration) *watching {
 	t.Helper()
 	w := &watching{t: t, begun: make(chan struct{}, 1), finish: make(chan struct{}), gone: make(chan struct{}, 1)}
-	w.server = serving(t, http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+	h := http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.URL.Path == "/wait" {
 			w.begun <- struct{}{}
@@ -39,9 +36,10 @@ func newWatching(t *testing.T) *watching {
 			}
 		}
 		say(to, "ok")
-	}), nil)
-	c := dial(t, w.server.address)
-	w.Conn, w.in, w.inner = c, bufio.NewReader(c), w.server.one(t)
+	})
+	w.server = servingAs(t, Config{Handler: h, IdleTimeout: idleTimeout, ErrorLog: quiet()}, nil)
+	w.submitter = dial(t, w.server.address)
+	w.inner = w.server.one(t)
 	return w
 }
 
@@ -52,18 +50,11 @@ func (s *served) one(t testing.TB) *conn {
 	return s.all()[0]
 }
 
-// says sends a text.
-func (w *watching) says(text string) {
-	w.t.Helper()
-	_, err := io.WriteString(w, text)
-	require.NoError(w.t, err)
-}
-
 // quick sends a request that gets its response at once.
 func (w *watching) quick() {
 	w.t.Helper()
 	w.says(get)
-	assert.Equal(w.t, "200 ok", answer(w.t, w.in))
+	w.served()
 }
 
 // locked calls f under the connection's lock.
@@ -83,9 +74,8 @@ func (w *watching) long() {
 	w.says(lasting)
 	soon(w.t, w.begun)
 	require.Eventually(w.t, w.inner.isWatched, patience, time.Millisecond)
-	assert.True(w.t, w.inner.locked(w.inner.armed.IsZero), "its watch has no deadline")
 	w.finish <- struct{}{}
-	assert.Equal(w.t, "200 ok", answer(w.t, w.in))
+	w.served()
 	assert.False(w.t, w.inner.isWatched())
 }
 
@@ -97,7 +87,7 @@ func (w *watching) slow() {
 	require.Eventually(w.t, func() bool { return c.locked(func() bool { return c.state == reading && !c.ticking }) }, patience, time.Millisecond)
 	assert.False(w.t, c.isWatched())
 	w.says("b")
-	assert.Equal(w.t, "200 ok", answer(w.t, w.in))
+	w.served()
 }
 
 // soon receives from a channel, with a timeout.
@@ -117,7 +107,8 @@ func TestEveryRequestThatLastsIsWatched(t *testing.T) {
 		"a quick one": (*watching).quick,
 		"a pause": func(w *watching) {
 			w.quick()
-			time.Sleep(3 * watchAfter) // mostly, the timer finds no request
+			over := func() bool { return w.inner.locked(func() bool { return !w.inner.ticking }) } // the timer found no request
+			require.Eventually(w.t, over, patience, time.Millisecond)
 			assert.False(w.t, w.inner.isWatched())
 		},
 		"one that lasted":         (*watching).long,
@@ -127,7 +118,7 @@ func TestEveryRequestThatLastsIsWatched(t *testing.T) {
 		"one that lasted, a slow": func(w *watching) { w.long(); w.slow() },
 	} {
 		t.Run("after "+name, func(t *testing.T) {
-			w := newWatching(t)
+			w := newWatching(t, time.Minute)
 			before(w)
 			w.says(lasting)
 			soon(t, w.begun)
@@ -135,4 +126,16 @@ func TestEveryRequestThatLastsIsWatched(t *testing.T) {
 			soon(t, w.gone)
 		})
 	}
+}
+
+// The idle timeout of the connection does not end the watch of a request.
+func TestAWatchOutlastsTheIdleTimeout(t *testing.T) {
+	const idleTimeout = 300 * time.Millisecond
+	w := newWatching(t, idleTimeout)
+	started := time.Now()
+	w.says(lasting)
+	soon(t, w.begun)
+	require.Eventually(t, func() bool { return time.Since(started) > idleTimeout && w.inner.isWatched() }, patience, time.Millisecond)
+	require.NoError(t, w.Close())
+	soon(t, w.gone)
 }

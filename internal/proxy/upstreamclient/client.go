@@ -92,7 +92,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 		}
 		if response.sending.piece == nil {
 			err = response.conn.Await()
-		} else if err = response.conn.Ask(response.sending.message, &response.sending, p.Reused); errors.Is(err, lazyconn.ErrStale) {
+		} else if err = response.conn.SendAndAwait(response.sending.message, &response.sending, p.Reused); errors.Is(err, lazyconn.ErrStale) {
 			response.retract(r)
 			continue
 		}

@@ -36,17 +36,8 @@ func newConn(nc net.Conn, maxHead int64) *conn {
 // interrupt makes current and later reads and writes fail at once.
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 
-const (
-	// maxLines is the maximum number of lines of a header.
-	maxLines = 1000
-	// LineCost is the memory of a header line in addition to its bytes.
-	LineCost = 128
-)
-
-var (
-	errHeadBytes = errors.New("the response header is too long")
-	errHeadLines = fmt.Errorf("the response header has more than %d lines", maxLines)
-)
+// maxLines is the maximum number of lines of a header.
+const maxLines = 1000
 
 // headText reads the text of one head, including its final empty line.
 func (c *conn) headText() (string, error) {
@@ -62,7 +53,7 @@ func (c *conn) headText() (string, error) {
 		text.Write(line)
 		switch {
 		case int64(text.Len()) > c.maxHead:
-			return "", errHeadBytes
+			return "", errors.New("the response header is too long")
 		case errors.Is(err, bufio.ErrBufferFull):
 			begins = false
 			continue
@@ -81,8 +72,8 @@ func (c *conn) headText() (string, error) {
 
 // checkLines checks the number of header lines. Short lines take far more memory than their bytes.
 func checkLines(text string) error {
-	if strings.Count(text, "\n") > maxLines {
-		return errHeadLines
+	if len(text) > maxLines && strings.Count(text, "\n") > maxLines {
+		return fmt.Errorf("the response header has more than %d lines", maxLines)
 	}
 	return nil
 }

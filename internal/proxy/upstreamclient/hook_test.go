@@ -6,20 +6,22 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/peer"
 )
 
 // The end of a context with a hook interrupts its current and later requests, but no request of another context on
 // the same connection.
 func TestTheEndOfAContextWithAHook(t *testing.T) {
 	reached := make(chan struct{}, 1)
-	up := listen(t, func(p *peer) {
-		for r, body := p.request(); r != nil; r, body = p.request() {
-			if body == "wait" {
+	up := peer.Listen(t, func(p *peer.Peer) {
+		for r := p.Request(); r != nil; r = p.Request() {
+			if r.Text == "wait" {
 				reached <- struct{}{}
-				p.gone()
+				p.Gone()
 				return
 			}
-			p.say(ok)
+			p.Say(ok)
 		}
 	})
 	c := newClient(t, Config{})

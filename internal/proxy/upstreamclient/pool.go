@@ -68,7 +68,7 @@ func (c *Client) at(address string) *upstream {
 }
 
 // connect returns a connection for the request: a pooled one, one that another request returns to the pool, or a new
-// one, whichever is available first. The connection has the request's deadline. If Ask sends the request, it checks
+// one, whichever is available first. The connection has the request's deadline. If SendAndAwait sends the request, it checks
 // whether a pooled connection is stale.
 func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
 	for {
@@ -76,7 +76,7 @@ func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if cn.SetDeadline(r.Deadline) == nil && !(cn.reused && !r.AtOnce() && cn.More()) {
+		if cn.SetDeadline(r.Deadline) == nil && !(cn.reused && !r.AtOnce() && cn.Readable()) {
 			return cn, nil
 		}
 		_ = cn.Close() // the upstream has closed it or sent surplus bytes
@@ -182,16 +182,13 @@ func (c *Client) keep(address string, cn *conn) {
 	u.idle = append(u.idle, cn)
 	u.there <- struct{}{}
 	if c.sweeper == nil {
-		c.sweeper = time.AfterFunc(c.sweepInterval(), c.sweep)
+		c.sweeper = time.AfterFunc(c.cfg.IdleTimeout/maxSweeps, c.sweep)
 	}
 }
 
 // maxSweeps is the number of sweeps that an idle connection survives. So it is closed after its idle
 // timeout, at most a fifth of it later.
 const maxSweeps = 5
-
-// sweepInterval is the time between two sweeps.
-func (c *Client) sweepInterval() time.Duration { return c.cfg.IdleTimeout / maxSweeps }
 
 // sweep closes connections after their idle timeout and removes upstreams without connections.
 func (c *Client) sweep() {
@@ -208,6 +205,6 @@ func (c *Client) sweep() {
 	}
 	maps.DeleteFunc(c.upstreams, func(_ string, u *upstream) bool { return len(u.idle)+len(u.dialing) == 0 })
 	if c.sweeper = nil; len(c.upstreams) > 0 && !c.closed {
-		c.sweeper = time.AfterFunc(c.sweepInterval(), c.sweep)
+		c.sweeper = time.AfterFunc(c.cfg.IdleTimeout/maxSweeps, c.sweep)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/peer"
 )
 
 // A connection is used again only if no byte is left on it and both sides keep it alive. The cases are those of net/http's
@@ -54,22 +56,22 @@ func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			second, over := make(chan int, 1), make(chan struct{})
 			defer close(over)
-			up := listen(t, func(p *peer) {
-				if p.n == 1 {
+			up := peer.Listen(t, func(p *peer.Peer) {
+				if p.N == 1 {
 					if c.method == early {
-						_, _ = p.in.ReadString('\n')
+						_, _ = p.In.ReadString('\n')
 					} else {
-						p.request()
+						p.Request()
 					}
-					p.say("%s", c.answer)
+					p.Say("%s", c.answer)
 					if c.method == early {
 						<-over
 						return
 					}
 				}
-				if r, _ := p.request(); r != nil {
-					second <- p.n
-					p.say(ok)
+				if p.Request() != nil {
+					second <- p.N
+					p.Say(ok)
 				}
 			})
 			client := newClient(t, Config{})
@@ -97,27 +99,31 @@ func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
 // the client sees no more than that something has come.
 func TestIdleConnectionsAreLookedAt(t *testing.T) {
 	cfg, dial := identity(t)
-	for name, during := range map[string]func(p *peer, below *net.TCPConn){
-		"closed":      func(p *peer, _ *net.TCPConn) { _ = p.Close() },
-		"half closed": func(p *peer, below *net.TCPConn) { _ = below.CloseWrite(); p.gone() },
-		"reset":       func(_ *peer, below *net.TCPConn) { _ = below.SetLinger(0); _ = below.Close() },
-		"excess":      func(p *peer, _ *net.TCPConn) { p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"); p.gone() },
+	for name, during := range map[string]func(p *peer.Peer, below *net.TCPConn){
+		"closed":      func(p *peer.Peer, _ *net.TCPConn) { _ = p.Close() },
+		"half closed": func(p *peer.Peer, below *net.TCPConn) { _ = below.CloseWrite(); p.Gone() },
+		"reset":       func(_ *peer.Peer, below *net.TCPConn) { _ = below.SetLinger(0); _ = below.Close() },
+		"excess": func(p *peer.Peer, _ *net.TCPConn) {
+			p.Say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+			p.Gone()
+		},
 	} {
 		for i, body := range []string{"{}", strings.Repeat(" ", 2*inline), "{}"} {
 			secure := i == 2
 			t.Run(name, func(t *testing.T) {
 				kept := make(chan struct{})
-				up := listen(t, func(p *peer) {
+				up := peer.Listen(t, func(p *peer.Peer) {
 					below := p.Conn.(*net.TCPConn)
 					if secure {
-						p.Conn = tls.Server(below, cfg)
-						p.in = newReader(p.Conn)
+						number := p.N
+						p = peer.Over(t, tls.Server(below, cfg))
+						p.N = number
 					}
-					p.request()
-					p.say(ok)
-					if p.n == 1 {
-						p.request()
-						p.say(ok)
+					p.Request()
+					p.Say(ok)
+					if p.N == 1 {
+						p.Request()
+						p.Say(ok)
 						<-kept
 						during(p, below)
 					}
@@ -133,24 +139,25 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				first := c.upstreams[up].idle[0]
 				c.mu.Unlock()
 				close(kept)
-				require.Eventually(t, first.More, patience, time.Millisecond)
+				require.Eventually(t, first.Readable, patience, time.Millisecond)
 				status, text, p := do(t, c, job(up, body))
 				assert.Equal(t, 200, status)
 				assert.Equal(t, "ok", text)
 				assert.False(t, p.Reused)
-				assert.ErrorIs(t, first.SetDeadline(time.Time{}), net.ErrClosed)
+				assert.ErrorIs(t, first.Conn.Conn.SetDeadline(time.Time{}), net.ErrClosed)
 			})
 		}
 	}
 }
 
 // network connects to scripts over pipes, for tests in fake time.
-func network(script func(*peer)) func(context.Context, string, string) (net.Conn, error) {
+func network(t testing.TB, script func(*peer.Peer)) func(context.Context, string, string) (net.Conn, error) {
 	n := 0
 	return func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
 		n++
-		p := &peer{Conn: there, in: newReader(there), n: n}
+		p := peer.Over(t, there)
+		p.N = n
 		go func() {
 			defer there.Close()
 			script(p)
@@ -166,14 +173,14 @@ func TestDialErrors(t *testing.T) {
 	up, c := l.Addr().String(), newClient(t, Config{})
 	go func() {
 		nc, _ := l.Accept()
-		p := &peer{Conn: nc, in: newReader(nc)}
-		p.request()
+		p := peer.Over(t, nc)
+		p.Request()
 		_ = l.Close()
-		p.say(ok)
+		p.Say(ok)
 		_ = p.Close()
 	}()
 	do(t, c, job(up, "{}"))
-	require.Eventually(t, c.upstreams[up].idle[0].More, patience, time.Millisecond)
+	require.Eventually(t, c.upstreams[up].idle[0].Readable, patience, time.Millisecond)
 	_, p, err := c.Do(t.Context(), job(up, "{}"))
 	var dial *DialError
 	require.ErrorAs(t, err, &dial)
@@ -186,4 +193,35 @@ func TestDialErrors(t *testing.T) {
 	cancel(reason)
 	_, _, err = c.Do(ctx, job("up:1", "{}"))
 	require.ErrorIs(t, err, reason, "from the start")
+}
+
+// The connections that have been idle for longest are closed first, and the pool keeps no more than its maximum. A
+// connection that a request is about to take stays.
+func TestASweepClosesTheOldest(t *testing.T) {
+	c := newClient(t, Config{Idle: 3})
+	var all []*conn
+	for range 4 {
+		near, _ := net.Pipe()
+		all = append(all, newConn(near, 0))
+		c.keep("up:1", all[len(all)-1])
+	}
+	open := func(i int) bool { return all[i].SetDeadline(time.Time{}) == nil }
+	assert.False(t, open(3), "one too many")
+	u := c.upstreams["up:1"]
+	for range maxSweeps {
+		c.sweep()
+	}
+	require.Len(t, u.idle, 3)
+	<-u.there // a request has seen it, and takes it next
+	all[2].sweeps = 0
+	c.sweep()
+	assert.False(t, open(0))
+	assert.False(t, open(1))
+	assert.Same(t, all[2], u.take())
+	assert.True(t, open(2))
+	c.sweep()
+	assert.Empty(t, c.upstreams, "it is forgotten")
+	c.Close()
+	c.keep("up:1", all[2])
+	assert.False(t, open(2))
 }

@@ -62,7 +62,6 @@ var ErrRequest = errors.New("the request cannot be sent")
 // not used after Do has returned.
 func (r *Request) AtOnce() bool { return r.Body == nil && len(r.Whole) <= inline }
 
-// appendHead appends the request's head to b.
 func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if !httpguts.ValidHeaderFieldName(r.Method) { // a method is a token, too
 		return nil, fmt.Errorf("%w: method %q", ErrRequest, r.Method)

@@ -24,7 +24,6 @@ const (
 type Response struct {
 	*http.Response            // its fields Body and Close are not for the caller
 	Received       http1.Head // the head as received
-	HeadMemory     int64      // memory of the head, in bytes
 
 	// Until is the deadline of Read.
 	Until time.Time
@@ -74,7 +73,7 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 	if !s.over() {
 		_ = r.conn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so do reads
 	}
-	r.Response, r.Received, r.HeadMemory = head.Response, head.Head, head.memory
+	r.Response, r.Received = head.Response, head.Head
 	switch r.whole = !http1.HasBody(r.Response, to.Method); {
 	case len(r.TransferEncoding) > 0:
 		r.chunks = &http1.Chunks{In: r.conn.In, MaxTrailer: int(r.conn.maxHead)}
@@ -88,7 +87,6 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 type received struct {
 	*http.Response
 	http1.Head
-	memory int64 // in bytes
 }
 
 // head reads the head of the response and forwards 1xx responses. err is the result of the wait for the first
@@ -108,14 +106,20 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (he
 		}
 	}
 	for interims := 1; ; interims++ {
-		head, err = c.readHead(r.Method)
+		text, err := c.headText()
+		if err == nil {
+			head.Response, head.Head, err = http1.Response(text, r.Method) //nolint:bodyclose // a head has no body
+		}
 		switch {
 		case err != nil:
 			return received{}, err
 		case head.StatusCode < 100:
 			return received{}, fmt.Errorf("invalid status %d", head.StatusCode)
 		case head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols:
-			return head, ambiguous(head.Response)
+			if !head.Plain {
+				err = ambiguous(head.Response)
+			}
+			return head, err
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
 			r.Interim.Interim(head.StatusCode, head.Header, head.Head)
 		}
@@ -131,19 +135,6 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (he
 		}
 		p.Answered = true
 	}
-}
-
-// readHead reads one head.
-func (c *conn) readHead(method string) (received, error) {
-	text, err := c.headText()
-	if err != nil {
-		return received{}, err
-	}
-	response, head, err := http1.Response(text, method) //nolint:bodyclose // a head has no body
-	if err != nil {
-		return received{}, err
-	}
-	return received{response, head, int64(len(text) + LineCost*strings.Count(text, "\n"))}, nil
 }
 
 // ambiguous returns an error for heads that parsers understand differently: a carriage return within the
@@ -172,7 +163,7 @@ func (r *Response) Ready() bool {
 	switch {
 	case r.whole:
 		return true
-	case !r.conn.More():
+	case !r.conn.Readable():
 		return false
 	}
 	return r.chunks == nil || r.conn.Failed != nil || r.chunks.Ready()

@@ -2,11 +2,15 @@ package upstreamclient
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/peer"
 )
 
 func TestHeadsAreBounded(t *testing.T) {
@@ -20,9 +24,9 @@ func TestHeadsAreBounded(t *testing.T) {
 		"short lines":         "HTTP/1.1 200 OK\r\n" + strings.Repeat("a:\n", 1000) + ok[17:],
 	} {
 		t.Run(name, func(t *testing.T) {
-			up := listen(t, func(p *peer) {
-				p.request()
-				p.say("%s", answer)
+			up := peer.Listen(t, func(p *peer.Peer) {
+				p.Request()
+				p.Say("%s", answer)
 			})
 			c := newClient(t, Config{MaxHead: 64 << 10})
 			_, p, err := c.Do(context.Background(), job(up, "{}"))
@@ -31,11 +35,48 @@ func TestHeadsAreBounded(t *testing.T) {
 			assert.Zero(t, pooled(c, up))
 		})
 	}
-	up := listen(t, func(p *peer) {
-		p.request()
-		p.say("HTTP/1.1 200 OK\r\n%s\r\n", strings.Repeat(line, 60)+"Content-Length: 1048576\r\n")
-		p.say("%s", strings.Repeat("x", 1<<20))
+	up := peer.Listen(t, func(p *peer.Peer) {
+		p.Request()
+		p.Say("HTTP/1.1 200 OK\r\n%s\r\n", strings.Repeat(line, 60)+"Content-Length: 1048576\r\n")
+		p.Say("%s", strings.Repeat("x", 1<<20))
 	})
 	_, text, _ := do(t, newClient(t, Config{MaxHead: 64 << 10}), job(up, "{}"))
 	assert.Len(t, text, 1<<20, "the bound is on the head alone")
+}
+
+// A response that ends with the TLS connection is complete only after close_notify, because an attacker can cut the
+// connection. A response with a Content-Length does not need that.
+func TestTLSAnnouncesTheEndOfAResponse(t *testing.T) {
+	cfg, dial := identity(t)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, tc := range []struct {
+			response string
+			announce bool
+			err      error
+		}{
+			{"HTTP/1.0 200 OK\r\n\r\nok", true, nil},
+			{"HTTP/1.0 200 OK\r\n\r\nok", false, io.ErrUnexpectedEOF},
+			{"HTTP/1.1 200 OK\r\n\r\nok", false, io.ErrUnexpectedEOF},
+			{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", true, io.ErrUnexpectedEOF},
+			{ok, false, nil},
+		} {
+			up := peer.Listen(t, func(p *peer.Peer) {
+				versioned := cfg.Clone()
+				versioned.MaxVersion = version
+				c := tls.Server(p.Conn, versioned)
+				if peer.Over(t, c).Request() == nil {
+					return
+				}
+				_, _ = io.WriteString(c, tc.response)
+				if tc.announce {
+					_ = c.CloseWrite()
+				}
+			})
+			res, _, err := newClient(t, Config{Dial: dial}).Do(context.Background(), job(up, "{}"))
+			require.NoError(t, err)
+			text, err := res.all()
+			assert.Equal(t, "ok", text)
+			assert.ErrorIs(t, err, tc.err, "%x, announced %t: %q", version, tc.announce, tc.response)
+		}
+	}
 }

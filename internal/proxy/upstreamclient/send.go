@@ -38,7 +38,7 @@ type sending struct {
 	clock   *clock                    // nil if the caller's goroutine sends
 
 	message []byte            // the request that the caller's goroutine sends; in piece
-	piece   *[2 * inline]byte // nil after it was sent, and if another goroutine sends
+	piece   *[2 * inline]byte // nil after the request was sent, or if another goroutine sends it
 }
 
 // start prepares the request. A body that the socket buffer may not take at once is sent by another
@@ -60,7 +60,6 @@ func (s *sending) start(ctx context.Context, cn *conn, r *Request) error {
 	return nil
 }
 
-// Sent implements lazyconn.Sender.
 func (s *sending) Sent(n int, err error) {
 	s.written.Store(int64(n))
 	s.err = err
@@ -106,7 +105,6 @@ func (s *sending) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// sendBody sends the body. piece is a buffer.
 func (s *sending) sendBody(r *Request, piece []byte) error {
 	if r.Body == nil {
 		for piece := range slices.Chunk(r.Whole, wholePiece) {

@@ -12,13 +12,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/peer"
 )
 
 // gate is a network that delays dials until the test lets them through.
 type gate struct {
 	dialing, most atomic.Int32
+	t             testing.TB
 	through       chan error
-	script        func(*peer)
+	script        func(*peer.Peer)
 }
 
 func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -31,7 +34,7 @@ func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return network(g.script)(ctx, "", "")
+		return network(g.t, g.script)(ctx, "", "")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -39,10 +42,10 @@ func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // newGate returns a client behind a gate. The upstream responds to each request after a pause.
 func newGate(t *testing.T, pause time.Duration) (*gate, *Client) {
-	g := &gate{through: make(chan error, 2), script: func(p *peer) {
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
+	g := &gate{t: t, through: make(chan error, 2), script: func(p *peer.Peer) {
+		for r := p.Request(); r != nil; r = p.Request() {
 			time.Sleep(pause)
-			p.say(ok)
+			p.Say(ok)
 		}
 	}}
 	return g, newClient(t, Config{Dial: g.dial, Idle: 4})

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/peer"
 )
 
 // A request can be withdrawn until the first byte of its response. On a pipe, a write returns only
@@ -14,20 +16,20 @@ import (
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		came, rest := make(chan struct{}), make(chan struct{})
-		c := newClient(t, Config{Dial: network(func(p *peer) {
-			for r, _ := p.request(); r != nil; r, _ = p.request() {
+		c := newClient(t, Config{Dial: network(t, func(p *peer.Peer) {
+			for r := p.Request(); r != nil; r = p.Request() {
 				switch r.URL.Path {
 				case "/silent":
 					came <- struct{}{}
-					p.gone()
+					p.Gone()
 					return
 				case "/slow":
-					p.say("HTTP/1.1 200 ")
+					p.Say("HTTP/1.1 200 ")
 					came <- struct{}{}
 					<-rest
-					p.say("OK\r\nContent-Length: 2\r\n\r\nok")
+					p.Say("OK\r\nContent-Length: 2\r\n\r\nok")
 				default:
-					p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+					p.Say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 				}
 			}
 		})})
@@ -79,36 +81,4 @@ func TestWithdrawal(t *testing.T) {
 		assert.Equal(t, "ok", text)
 		assert.Equal(t, started, time.Now(), "a withdrawal is not waited for")
 	})
-}
-
-// A withdrawal is possible at any time: the request is withdrawn or gets its whole response, and the next
-// request is not affected.
-func TestAWithdrawalAtAnyTime(t *testing.T) {
-	up := listen(t, func(p *peer) {
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
-			p.say(ok)
-		}
-	})
-	c := newClient(t, Config{})
-	var w Withdrawal
-	for range 300 {
-		done := make(chan bool, 1)
-		go func() { done <- w.Withdraw() }()
-		r := job(up, "{}")
-		r.Withdrawal = &w
-		res, _, err := c.Do(t.Context(), r)
-		if err == nil {
-			text, failed := res.all()
-			require.NoError(t, failed)
-			assert.Equal(t, "ok", text)
-		} else {
-			require.ErrorIs(t, err, ErrWithdrawn)
-		}
-		if !<-done {
-			require.NoError(t, err, "it came too late")
-		}
-		w.Reset()
-		status, _, _ := do(t, c, job(up, "{}"))
-		assert.Equal(t, 200, status)
-	}
 }

@@ -11,9 +11,9 @@ import (
 // event is a change of a server's cache.
 type event struct {
 	kind   string
-	hashes []uint64 // of blocks
-	tokens []uint32 // of stored blocks, all together
-	size   int      // of a block, in tokens
+	hashes []uint64 // hashes of the blocks
+	tokens []uint32 // tokens of all stored blocks
+	size   int      // size of a block, in tokens
 	parent uint64   // the block before the stored ones; 0 if a prompt starts with them
 	other  bool     // jobs do not find the blocks by their tokens: they are of a LoRA adapter or an image, or not in GPU memory
 }
@@ -69,7 +69,6 @@ func batch(message []byte) (all []event, err error) {
 	return all, nil
 }
 
-// member reads a member of an event.
 func (u *unpacker) member(e *event, name string) {
 	some := msgp.NextType(u.rest) != msgp.NilType
 	switch {

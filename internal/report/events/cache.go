@@ -105,7 +105,6 @@ type chain struct {
 	part   bool // a part of the prompt ends with the block
 }
 
-// extend adds a block.
 func (c chain) extend(block []uint32) chain {
 	tokens := c.tokens + len(block)
 	return chain{digest(c.key, block), tokens, tokens/partTokens > c.tokens/partTokens}

@@ -4,8 +4,8 @@
 //	vLLM ── ZeroMQ PUB socket ──> subscriber ──> batch ──> cache ──> prompts.Change, for the pool
 //	a job's body ── POST /tokenize ──> tokenizer ──> parts of the prompt, with the same keys
 //
-// Events name blocks of tokens, and jobs have text. Only the server has the model's chat template and tokenizer, so it is asked
-// for the tokens of each prompt. Keys are hashes of tokens: vLLM's own hashes differ between versions and processes.
+// Events name blocks of tokens, and jobs have text. Only the server has the model's chat template and tokenizer, so it
+// tokenizes each prompt. Keys are hashes of tokens: vLLM's own hashes differ between versions and processes.
 //
 //	          a stored block whose prefix is known
 //	┌───────┐ ───────────────────────────────────> ┌───────┐
@@ -73,9 +73,9 @@ type Config struct {
 	Counted func(address string, used bool)
 	// Connected is called for each new connection to an upstream's events.
 	Connected func(address string)
-	// Failed is called with the error of a connection, unless it is the same as before, and of a request for tokens.
+	// Failed is called with each error of a request for tokens, and with an error of a connection unless it repeats.
 	Failed func(address string, err error)
-	// Dial connects to an upstream, for tokens.
+	// Dial connects to an upstream, for events and tokens; nil is net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -87,6 +87,9 @@ type Reader struct {
 
 // New returns a Reader.
 func New(c Config) *Reader {
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
 	r := &Reader{cfg: c}
 	r.tokenizer = newTokenizer(&r.cfg)
 	return r
@@ -126,8 +129,9 @@ func (r *Reader) Follow(ctx context.Context, address string) {
 // read reads events from one connection until it breaks. used is true if there was a batch of events: a connection without one can
 // be to another service, and break at once each time.
 func (r *Reader) read(ctx context.Context, publisher, address string, c *cache) (used bool, err error) {
-	dialer := net.Dialer{Timeout: handshakeTimeout}
-	conn, err := dialer.DialContext(ctx, "tcp", publisher)
+	dialing, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	conn, err := r.cfg.Dial(dialing, "tcp", publisher)
 	if err != nil {
 		return false, err
 	}

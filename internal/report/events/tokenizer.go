@@ -55,7 +55,7 @@ func newTokenizer(c *Config) *tokenizer {
 	}
 }
 
-// use requests tokens of an upstream from now on.
+// use makes t request tokens from an upstream from now on.
 func (t *tokenizer) use(address string, size int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

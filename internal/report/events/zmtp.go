@@ -54,7 +54,7 @@ func subscribe(conn io.ReadWriter, topic string) (*subscriber, error) {
 	case flags&command == 0 || !bytes.HasPrefix(ready, []byte("\x05READY")):
 		return nil, fmt.Errorf("the ZeroMQ socket refused the connection: %.100q", ready)
 	}
-	_, err = conn.Write(frame(0, "\x01"+topic)) // libzmq refuses a connection where this comes before its own READY
+	_, err = conn.Write(frame(0, "\x01"+topic)) // libzmq refuses a connection where this arrives before it has sent its own READY
 	return s, err
 }
 

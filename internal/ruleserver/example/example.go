@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-//go:embed job.json feeds
+//go:embed job.json feeds/12345.csv
 var files embed.FS
 
 // Job returns the text of job.json.
@@ -18,15 +18,6 @@ func Job() string {
 		panic("BUG: " + err.Error())
 	}
 	return string(text)
-}
-
-// Feeds returns the folder feeds.
-func Feeds() fs.FS {
-	folder, err := fs.Sub(files, "feeds")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return folder
 }
 
 // AnyFeeds returns a folder in which every project has the feed of project 12345.

@@ -54,7 +54,7 @@ type Joblet struct {
 	Work func(ctx context.Context, input any, cores int) (Result, error)
 }
 
-// Result is what a joblet computed. Jobs share it, so nobody may change it.
+// Result is the result of a joblet. Jobs share it, so nobody may change it.
 type Result struct {
 	Value any
 	Bytes int64 // its size in the cache

@@ -79,7 +79,7 @@ func (m *machine) advance(now time.Time, j *Job) {
 	}
 	j.rank.turn = j.received
 	if !j.request.Unlearned || j.expected > 0 {
-		j.rank.turn = j.received.Add(order.Behind(j.expected, j.worked, j.before, j.request.Queue))
+		j.rank.turn = j.received.Add(order.Delay(j.expected, j.worked, j.before, j.request.Queue))
 	}
 	joblet := chain[j.at]
 	n := m.nodes[joblet.Key]

@@ -21,7 +21,7 @@ type Statistics struct {
 	Joined     int // executions saved, because the joblet was waiting or running for another job
 }
 
-// AllStatistics are those of each kind, and of the cache.
+// AllStatistics holds the statistics of each kind of joblet, and of the cache.
 type AllStatistics struct {
 	Kinds     [kinds]Statistics
 	Evictions uint64 // evicted results

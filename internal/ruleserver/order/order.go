@@ -2,9 +2,9 @@
 // free core: roughly, the shortest expected job first. It more than halves the mean
 // wait, because a long job no longer delays all jobs behind it.
 //
-// Jobs are served in the order of their arrival time plus Behind. Behind grows with a job's expected
+// Jobs are served in the order of their arrival time plus Delay. Delay grows with a job's expected
 // duration and with the work of its project that is already there, so a project that floods the server
-// yields to other projects. Behind is capped at a share of the queue timeout, so no job starves. A job
+// yields to other projects. Delay is capped at a share of the queue timeout, so no job starves. A job
 // that has run longer than expected counts as that long: with heavy-tailed durations it will probably
 // run on for long (Nuyens and Wierman, The foreground-background queue, 2008).
 package order
@@ -15,45 +15,45 @@ import (
 )
 
 const (
-	// ageing is the delay of a job's turn, in seconds, for each second of
+	// delayFactor is the delay of a job's turn, in seconds, for each second of
 	// its expected duration.
-	ageing = 10
-	// patience is the maximum of Behind, as a share of the queue timeout.
-	patience = 0.9
-	// memory is the number of jobs over which a mean duration is averaged.
-	memory = 30
-	// trust is the weight of the mean over all projects, in jobs of the project.
-	trust = 0.5
-	// compared is the number of jobs over which the errors of expected durations are averaged. Until half of them have
+	delayFactor = 10
+	// maxDelayShare is the maximum of Delay, as a share of the queue timeout.
+	maxDelayShare = 0.9
+	// averagedJobs is the number of jobs over which a mean duration is averaged.
+	averagedJobs = 30
+	// priorJobs is the weight of the mean over all projects, in jobs of the project.
+	priorJobs = 0.5
+	// comparedJobs is the number of jobs over which the errors of expected durations are averaged. Until half of them have
 	// ended, a project's own jobs are trusted more than its senders.
-	compared = 100
+	comparedJobs = 100
 	// maxProjects bounds the projects whose durations are remembered.
 	maxProjects = 1 << 16
-	// anyTimeout replaces a missing queue timeout.
-	anyTimeout = 4 * time.Minute
+	// defaultTimeout replaces a missing queue timeout.
+	defaultTimeout = 4 * time.Minute
 )
 
-// Behind returns the delay that is added to a job's arrival time to get its turn. expected is the job's expected duration,
+// Delay returns the delay that is added to a job's arrival time to get its turn. expected is the job's expected duration,
 // run the time it has run so far, and before the expected duration of its project's jobs that were present at its arrival.
-func Behind(expected, run, before, queueTimeout time.Duration) time.Duration {
+func Delay(expected, run, before, queueTimeout time.Duration) time.Duration {
 	if queueTimeout <= 0 {
-		queueTimeout = anyTimeout
+		queueTimeout = defaultTimeout
 	}
-	most := patience * float64(queueTimeout)
-	return time.Duration(min(ageing*float64(max(expected, run))+float64(before), most))
+	most := maxDelayShare * float64(queueTimeout)
+	return time.Duration(min(delayFactor*float64(max(expected, run))+float64(before), most))
 }
 
 // mean is a moving mean of the logarithms of durations in seconds, so one very long job changes it little.
 type mean struct{ jobs, log float64 }
 
 func (m mean) with(log float64) mean {
-	m.jobs = min(m.jobs+1, memory)
+	m.jobs = min(m.jobs+1, averagedJobs)
 	m.log += (log - m.log) / m.jobs
 	return m
 }
 
-// Lengths learns the mean duration of each project's jobs, in core time, and how far the durations that senders expect are
-// off: a sender can know more of a job than its project. P identifies a project. The zero value is ready to use.
+// Lengths learns the mean duration of each project's jobs, in core time, and the errors of the durations that senders
+// expect: a sender can know more about a job than the mean of its project shows. P identifies a project. The zero value is ready to use.
 type Lengths[P comparable] struct {
 	all mean
 	// Mean squared errors of the logarithm of expected durations: of those learned from the project's own jobs, and of those
@@ -67,7 +67,7 @@ type Lengths[P comparable] struct {
 func (l *Lengths[P]) Learn(project P, took, sent time.Duration) {
 	log := logOf(took)
 	if m := l.of(project); m.jobs > 0 && sent > 0 {
-		l.both = min(l.both+1, compared)
+		l.both = min(l.both+1, comparedJobs)
 		own, other := l.own(m)-log, logOf(sent)-log
 		l.ownError += (own*own - l.ownError) / l.both
 		l.sentError += (other*other - l.sentError) / l.both
@@ -91,7 +91,7 @@ func (l *Lengths[P]) of(project P) mean {
 // senders are smaller than those of the projects' means.
 func (l *Lengths[P]) Expected(project P, sent time.Duration) time.Duration {
 	m := l.of(project)
-	if sent > 0 && (m.jobs == 0 || l.both >= compared/2 && l.sentError < l.ownError) {
+	if sent > 0 && (m.jobs == 0 || l.both >= comparedJobs/2 && l.sentError < l.ownError) {
 		return sent
 	}
 	if l.all.jobs == 0 {
@@ -101,6 +101,8 @@ func (l *Lengths[P]) Expected(project P, sent time.Duration) time.Duration {
 }
 
 // own returns the logarithm of the expected duration, as learned from the project's own jobs.
-func (l *Lengths[P]) own(m mean) float64 { return (m.jobs*m.log + trust*l.all.log) / (m.jobs + trust) }
+func (l *Lengths[P]) own(m mean) float64 {
+	return (m.jobs*m.log + priorJobs*l.all.log) / (m.jobs + priorJobs)
+}
 
 func logOf(d time.Duration) float64 { return math.Log(max(d, time.Millisecond).Seconds()) }

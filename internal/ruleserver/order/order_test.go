@@ -9,12 +9,12 @@ import (
 )
 
 func TestBehindIsBounded(t *testing.T) {
-	assert.Zero(t, Behind(0, 0, 0, time.Minute))
-	assert.Equal(t, 20*time.Second, Behind(2*time.Second, time.Second, 0, time.Minute))
-	assert.Equal(t, 30*time.Second, Behind(2*time.Second, 3*time.Second, 0, time.Minute), "it ran longer than expected")
-	assert.Equal(t, 25*time.Second, Behind(2*time.Second, 0, 5*time.Second, time.Minute), "its project has others there")
-	assert.Equal(t, 54*time.Second, Behind(time.Hour, 0, 0, time.Minute), "nine tenths of the queue timeout")
-	assert.Equal(t, 216*time.Second, Behind(0, 0, time.Hour, 0), "no timeout")
+	assert.Zero(t, Delay(0, 0, 0, time.Minute))
+	assert.Equal(t, 20*time.Second, Delay(2*time.Second, time.Second, 0, time.Minute))
+	assert.Equal(t, 30*time.Second, Delay(2*time.Second, 3*time.Second, 0, time.Minute), "it ran longer than expected")
+	assert.Equal(t, 25*time.Second, Delay(2*time.Second, 0, 5*time.Second, time.Minute), "its project has others there")
+	assert.Equal(t, 54*time.Second, Delay(time.Hour, 0, 0, time.Minute), "nine tenths of the queue timeout")
+	assert.Equal(t, 216*time.Second, Delay(0, 0, time.Hour, 0), "no timeout")
 }
 
 func TestExpected(t *testing.T) {
@@ -24,7 +24,7 @@ func TestExpected(t *testing.T) {
 
 	l.Learn("p", 4*time.Second, 0)
 	assert.InDelta(t, 4, l.Expected("q", 0).Seconds(), 1e-6, "of other projects, that of all")
-	assert.Equal(t, time.Second, l.Expected("q", time.Second), "what its sender says is better")
+	assert.Equal(t, time.Second, l.Expected("q", time.Second), "the duration that its sender sends is better")
 	l.Learn("p", 4*time.Second, 0)
 	assert.InDelta(t, 4, l.Expected("p", time.Second).Seconds(), 1e-6, "own experience is best")
 	for range 100 {
@@ -38,13 +38,13 @@ func TestExpected(t *testing.T) {
 func TestSenderIsUsedWhileMoreAccurate(t *testing.T) {
 	var l Lengths[string]
 	job := func(took, sent time.Duration) { l.Learn("p", took, sent) }
-	for i := range compared {
+	for i := range comparedJobs {
 		took := []time.Duration{time.Second, 9 * time.Second}[i%2] // two kinds of jobs, which the sender distinguishes
 		job(took, took)
-		want := i >= compared/2
+		want := i >= comparedJobs/2
 		assert.Equal(t, want, l.Expected("p", 7*time.Second) == 7*time.Second, "after %d jobs", i)
 	}
-	for range 3 * compared {
+	for range 3 * comparedJobs {
 		job(time.Second, time.Minute)
 	}
 	assert.Less(t, l.Expected("p", 7*time.Second), 2*time.Second)

@@ -25,10 +25,13 @@ type Operator struct {
 
 // Digest is a hash of a list. Lists that could have different effects have different digests. The
 // formatting of the JSON text does not matter; the operators' names do.
-func (o Operators) Digest() string {
-	text, err := json.Marshal(o)
+func (o Operators) Digest() string { return digest(o) }
+
+// digest hashes a part of a job.
+func digest(part any) string {
+	text, err := json.Marshal(part)
 	if err != nil {
-		panic("BUG: rules: operators that were read cannot be written: " + err.Error())
+		panic("BUG: rules: what was read from a job cannot be written: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

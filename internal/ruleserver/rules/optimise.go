@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Saved is what the optimisation phase removed from a list of operators.
+// Saved counts the parts that the optimisation phase removed from a list of operators.
 type Saved struct {
 	Operators  int // rules that never change an item
 	Conditions int // conditions with the same result for every item
@@ -19,15 +19,7 @@ type Saved struct {
 // It tracks, rule by rule, which fields have the same text in all remaining items. Changes of
 // fields are never dropped, so that the size of the feed, and whether it exceeds its limit, do not change.
 func optimise(operators Operators, columns, after []string) (Operators, Saved) {
-	unknown := make(map[string]bool, len(columns))
-	for _, name := range columns {
-		unknown[name] = true
-	}
-	created := make(map[string]bool, len(after))
-	for _, name := range after {
-		created[name] = true
-	}
-	k := &known{text: map[string]string{}, unknown: unknown, columns: created}
+	k := &known{text: map[string]string{}, unknown: setOf(columns), columns: setOf(after)}
 	var out Operators
 	var saved Saved
 	for i, o := range operators {
@@ -60,7 +52,15 @@ func optimise(operators Operators, columns, after []string) (Operators, Saved) {
 	return out, saved
 }
 
-// outcome is what is known of a condition without evaluating it.
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// outcome is the known result of a condition, without evaluating it.
 type outcome int
 
 const (
@@ -103,7 +103,7 @@ func (k *known) fold(o operand) operand {
 	return o
 }
 
-// all simplifies an operator's conditions. then is what is known of items that meet all of them.
+// all simplifies an operator's conditions. then is the knowledge about items that meet all of them.
 func (k *known) all(o *Operator) (then *known, _ outcome) {
 	var left []Condition
 	then = k.clone()
@@ -227,10 +227,10 @@ func (k *known) made(a *Action) (text string, constant bool) {
 
 // join returns what both have in common: what is known of all items of two sets.
 func join(a, b *known) *known {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	for name := range b.unknown {

@@ -105,10 +105,7 @@ func (p Presentation) dropOmitted(operators Operators) (_ Operators, saved int) 
 	if len(p.Omit) == 0 {
 		return operators, 0
 	}
-	unread := map[string]bool{}
-	for _, name := range p.Omit {
-		unread[name] = true
-	}
+	unread := setOf(p.Omit)
 	for _, key := range p.Sort {
 		delete(unread, key.Field)
 	}
@@ -144,10 +141,4 @@ func dropUnread(actions []Action, unread map[string]bool) (kept []Action) {
 }
 
 // Digest is a hash that is equal for presentations with the same effect.
-func (p Presentation) Digest() string {
-	text, err := json.Marshal(p)
-	if err != nil {
-		panic("BUG: rules: a presentation that was read cannot be written: " + err.Error())
-	}
-	return string(text)
-}
+func (p Presentation) Digest() string { return digest(p) }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,18 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
-	"example.org/pilotfish/lab/judge"
-	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/test/loopback"
+	"example.org/pilotfish/test/program"
 )
 
 // built returns a pilotfish that is built from the current sources.
 func built(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "pilotfish")
-	out, err := exec.Command("go", "-C", "../../..", "build", "-o", path, "./cmd/pilotfish").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	path, err := program.Build(t.TempDir(), "pilotfish")
+	require.NoError(t, err)
 	return path
 }
 
@@ -95,7 +93,7 @@ func TestRace(t *testing.T) {
 	svg, err := os.ReadFile(chart)
 	require.NoError(t, err)
 	assert.Equal(t, 3*len(raced), bytes.Count(svg, []byte("<rect")))
-	const times, fetches, lost = ` +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+`, ` +[1-9][0-9.]*`, ` +0\.00`
+	const times, fetches, lost = ` +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+`, ` +[1-9][0-9.]*`, ` +0\.00 +0\.00`
 	assert.Regexp(t, `\npilotfish, one sidecar`+times+fetches+lost, stdout.String())
 	assert.Regexp(t, `\npilotfish, three sidecars`+times+fetches+lost, stdout.String())
 	assert.Regexp(t, `\npilotfish, no Job-Expected`+times+fetches+lost, stdout.String())
@@ -124,7 +122,26 @@ func TestMissingProgramsAreListed(t *testing.T) {
 		for _, name := range append(own, others...) {
 			assert.Contains(t, stdout.String(), "missing or failed: "+name+": not installed")
 		}
+		assert.Equal(t, slices.Contains(own, meshName), strings.Contains(stdout.String(), meshName), "a race has no mesh")
 	}
+}
+
+// Beside the release before, which gets the configuration of its time, a header can replace the body.
+func TestConfigurationsOfTheMesh(t *testing.T) {
+	for _, s := range []setting{{}, {Header: true}, {Past: true}} {
+		path := filepath.Join(t.TempDir(), "mesh.yaml")
+		s.Listen = "127.0.0.1:1"
+		require.NoError(t, s.write(path, "mesh.yaml"))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, s.Header, strings.Contains(string(text), "request_body_mode: NONE\n"))
+		assert.Equal(t, s.Past, strings.Contains(string(text), "response.code_details"))
+		assert.Equal(t, s.Past, !strings.Contains(string(text), "skip_envoy_headers"))
+	}
+	all := peers("nowhere", []string{"new=nowhere", previousName + "=nowhere"})
+	past := slices.DeleteFunc(all, func(p peer) bool { return !p.past })
+	require.Len(t, past, 1)
+	assert.Equal(t, meshName+", previous", past[0].name)
 }
 
 func TestNameFilter(t *testing.T) {
@@ -206,34 +223,4 @@ func TestRatiosOfARace(t *testing.T) {
 	}
 	assert.Equal(t, "pilotfish, one sidecar, over the best of the others: mean wait, low 0.50 (0.50 to 0.50) times; p99 wait, low 0.50 (0.50 to 0.50) times; mean duration, low 0.59 (0.57 to 0.60) times\n\n",
 		r.tables[0].ratios())
-}
-
-// Simulates a race with servers that serve in order of arrival, and with servers that know all durations, to show how
-// much of the gain is due to the servers' order. HAProxy's servers serve in order of arrival.
-func TestRaceByQueueOrder(t *testing.T) {
-	c := raceCommand{length: 210 * time.Second, jobs: 1400}
-	for i := range 3 {
-		var sums [3]judge.Outcome
-		const rounds = 10
-		for round := range rounds {
-			jobs, err := c.draw(i, 10+round)
-			require.NoError(t, err)
-			for n, order := range []string{"arrival", "arrival", "known"} {
-				s := judge.Setting{Fleet: sim.Fleet{Upstreams: raceServers, Cores: raceCores, Order: order}, Sidecars: sim.DefaultSidecars()}
-				s.Sidecars.Hints = true
-				o, err := judge.Contender{Policy: []string{"bounded-hash", "expected", "expected"}[n], Limit: 1.5}.Play(t.Context(), &s, jobs, 64<<30, uint64(round))
-				require.NoError(t, err)
-				for figure := range o {
-					sums[n][figure] += o[figure] / rounds
-				}
-			}
-		}
-		hash, arrival, known := sums[0], sums[1], sums[2]
-		t.Logf("%s: low jobs wait %.2f s behind a bounded hash (p99 %.1f s), %.2f times with pilotfish (p99 %.2f), %.2f where lengths are known (p99 %.2f)", raced[i].name,
-			hash[judge.Low], hash[judge.LowP99], arrival[judge.Low]/hash[judge.Low], arrival[judge.LowP99]/hash[judge.LowP99], known[judge.Low]/hash[judge.Low], known[judge.LowP99]/hash[judge.LowP99])
-		assert.Less(t, known[judge.Low], arrival[judge.Low])
-		assert.Greater(t, arrival[judge.Waits], arrival[judge.Low], "they wait between their joblets, too")
-		assert.Less(t, arrival[judge.Waits], arrival[judge.Time])
-		assert.Less(t, known[judge.LowP99], arrival[judge.LowP99])
-	}
 }

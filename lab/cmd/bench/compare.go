@@ -33,7 +33,7 @@ func (c *compareCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
 	if c.Pilotfish == nil {
-		c.Pilotfish = []string{"pilotfish=bin/pilotfish", "previous=bin/previous"}
+		c.Pilotfish = []string{"pilotfish=bin/pilotfish", previousName + "=bin/previous"}
 	}
 	var err error
 	if c.dir, err = os.MkdirTemp("", "bench"); err != nil {
@@ -112,14 +112,18 @@ func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r
 	subject, _, _ := strings.Cut(c.Pilotfish[0], "=")
 	r.add(s.name, direct, got[direct], nil)
 	for i := range order {
-		r.add(s.name, order[i].name, beside(got, order[i].name, subject), nil)
+		of := subject
+		if order[i].past && strings.HasPrefix(order[i].name, meshName) {
+			of = meshName
+		}
+		r.add(s.name, order[i].name, beside(got, order[i].name, of), nil)
 	}
 	return nil
 }
 
 // one measures a scenario of a peer.
 func (c *compareCommand) one(ctx context.Context, s *scenario, p *peer) ([]figure, error) {
-	proxy, address, err := p.start(ctx, setting{Dir: c.dir, Upstreams: c.stubs.addresses}, s.body)
+	proxy, address, err := p.start(ctx, setting{Dir: c.dir, Upstreams: c.stubs.addresses, Header: s.header}, s.body)
 	if err != nil {
 		return nil, err
 	}

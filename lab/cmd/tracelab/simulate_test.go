@@ -64,21 +64,63 @@ func TestEnd(t *testing.T) {
 	assert.Regexp(t, `^1,[0-9]{3}$`, some[len(some)-1][1], "a third of the time, a third of the jobs")
 }
 
-func TestSimulateRefuses(t *testing.T) {
-	const run = "runs: [{name: a, policy: random}]\n"
+// Mistakes on the command line are reported before anything is simulated or sent.
+func TestRefusedCommandLines(t *testing.T) {
+	log, absent := write(t, "a.csv", "time,key,duration\n5,a,1\n"), "runs: [{name: a, policy: random}]\nreference: absent.json\n"
+	judge := []string{"judge", "--root", "../../..", "--list", "no"}
 	for _, c := range []struct {
-		want string
 		code int
+		want string
 		args []string
 	}{
-		{"no such file or directory", 1, []string{"absent.yaml"}},
-		{"unknown flag --frobnicate", 2, []string{small, "--frobnicate"}},
-		{`expected "<scenario>"`, 2, nil},
-		{"no such file or directory", 1, []string{write(t, "a.yaml", run+"reference: absent.json\n")}},
+		{1, "no such file or directory", []string{"simulate", "absent.yaml"}},
+		{2, "unknown flag --frobnicate", []string{"simulate", small, "--frobnicate"}},
+		{2, `expected "<scenario>"`, []string{"simulate"}},
+		{1, "no such file or directory", []string{"simulate", write(t, "a.yaml", absent)}},
+		{1, "is /nowhere the repository?", []string{"judge", "--root", "/nowhere"}},
+		{1, "--family: unknown: [no]", append(judge, "--family=no")},
+		{1, "--list cannot be combined with", append(judge, "--draw=x")},
+		{1, "the logs name no upstream: set their number with --upstreams", []string{"whatif", log}},
+		{1, `--present "x" is not one of expected, `, []string{"whatif", log, "--present", "x"}},
+		{1, "--key: it has no group in parentheses to match the key", []string{"whatif", log, "--key", "x"}},
+		{1, "--sidecars and --jobs must be above 0", []string{"whatif", log, "--sidecars", "0"}},
+		{1, "there is no job in the log", []string{"whatif", write(t, "t.jsonl", `{"offset":0}`+"\n")}},
+		{1, `--to "x" is not like http://127.0.0.1:8080`, []string{"replay", log, "--to", "x"}},
+		{1, `--to "http://a/b" is not like`, []string{"replay", log, "--to", "http://a/b"}},
+		{1, "--speed must be above 0", []string{"replay", log, "--to", "http://a", "--speed", "0"}},
+		{1, "no job of the log has a recorded body: do the files cover the same time?", []string{"replay", log, "--to", "http://a", "--bodies", write(t, "b", "{}\n{")}},
+		{2, "missing flags: --to=URL", []string{"replay", log}},
 	} {
-		code, out, stderr := tracelab(append([]string{"simulate"}, c.args...)...)
-		assert.Equal(t, c.code, code, c.want)
+		code, out, stderr := tracelab(c.args...)
+		assert.Equal(t, c.code, code, "%q", c.args)
 		assert.Contains(t, stderr, c.want)
-		assert.NotContains(t, out, "wait_s", c.want)
+		assert.Empty(t, out)
 	}
+}
+
+func TestJudgingsAreAppended(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "judgings.txt")
+	require.NoError(t, add(list, "12: 1 families\n"))
+	require.NoError(t, add(list, "34: 1 families\n"))
+	assert.Equal(t, "12: 1 families\n34: 1 families\n", read(t, list))
+	require.ErrorContains(t, add(filepath.Dir(list), ""), "is a directory")
+}
+
+// A result is computed once for the same sources and scenario.
+func TestResultsAreKept(t *testing.T) {
+	scenario := write(t, "s.yaml", "workload: {jobs: 20, duration: 60, pattern: steady}\nruns: [{name: a, policy: random}]\n")
+	result := filepath.Join(t.TempDir(), "result.txt")
+	play := func() string {
+		code, out, stderr := tracelab("simulate", "--root", "../../..", "--result", result, scenario)
+		require.Zero(t, code, stderr)
+		assert.Empty(t, out)
+		return stderr
+	}
+	assert.Contains(t, play(), "1/1 a, seed 1")
+	first := read(t, result)
+	assert.Regexp(t, "^sources: [0-9a-f]{16}\n\ns\n", first)
+	assert.Equal(t, result+" is up to date\n", play())
+	require.NoError(t, os.WriteFile(scenario, []byte("workload: {jobs: 30, duration: 60, pattern: steady}\nruns: [{name: a, policy: random}]\n"), 0o600))
+	assert.Contains(t, play(), "1/1 a, seed 1")
+	assert.NotEqual(t, first, read(t, result))
 }

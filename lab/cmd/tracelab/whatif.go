@@ -118,8 +118,8 @@ func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, 
 	percent := r.fitCosts(seen.Duration)
 	now, ours := r.play(r.present, today), r.play(pilotfish, today)
 	a.assume("Costs of jobs are scaled to %d %%, so that the present policy has the mean duration of the logs: %.3g s, in the logs %.3g s.", percent, now[judge.Time], seen.Duration)
-	a.row(fmt.Sprintf("%v, %s", r.present, plural(today, "upstream")), now)
-	a.row("pilotfish, "+plural(today, "upstream"), ours)
+	a.row(fmt.Sprintf("%v, %s", r.present, cli.Count(today, "upstream")), now)
+	a.row("pilotfish, "+cli.Count(today, "upstream"), ours)
 	unsure := r.doubts(c, seen, now, ours)
 	if r.failed != nil {
 		return r.failed
@@ -130,7 +130,7 @@ func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, 
 	}
 	need, theirs, same := r.fewest(pilotfish, now, today), r.fewest(r.present, now, today), r.fewest(r.present, ours, 2*today+1)
 	if need < today {
-		a.row("pilotfish, "+plural(need, "upstream"), r.play(pilotfish, need))
+		a.row("pilotfish, "+cli.Count(need, "upstream"), r.play(pilotfish, need))
 	}
 	more := fmt.Sprint(same)
 	if same > 2*today {
@@ -138,18 +138,11 @@ func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, 
 	}
 	a.assume("Waits count as equal if they differ by at most %.0f %% of the mean duration.", 100*tolerance)
 	a.Sum = fmt.Sprintf("Upstreams needed for today's waits: %d with the present policy, %d with pilotfish. For pilotfish's waits with %s, the present policy needs %s.",
-		theirs, need, plural(today, "upstream"), more)
+		theirs, need, cli.Count(today, "upstream"), more)
 	if theirs < today {
 		a.Sum += fmt.Sprintf(" The fleet of %d is oversized.", today)
 	}
 	return r.failed
-}
-
-func plural(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // rig sets up the present fleet. It lists what is assumed because the logs do not contain it.
@@ -170,10 +163,10 @@ func (c *whatifCommand) rig(ctx context.Context, a *answer, seen trace.Seen, job
 	}
 	a.assume("Waits that are not in the logs are estimated: upstreams are first come, first served.")
 	if c.Cores == 0 {
-		a.assume("An upstream runs %s at a time: %s (--cores).", plural(seen.Cores, "job"),
+		a.assume("An upstream runs %s at a time: %s (--cores).", cli.Count(seen.Cores, "job"),
 			map[bool]string{false: "this fits the logs best", true: "a guess, often too high, because the logs name no upstream"}[seen.Upstreams == 0])
 	}
-	a.assume("%s reached no upstream, ended out of order, or arrived during a fetch of their key: their cost is the usual cost of their key.", plural(seen.Unlike, "job"))
+	a.assume("%s reached no upstream, ended out of order, or arrived during a fetch of their key: their cost is the usual cost of their key.", cli.Count(seen.Unlike, "job"))
 	a.assume("Jobs share only their key's data. Waits and durations below 10 ms count as 10 ms.")
 	for i := range jobs {
 		jobs[i].Bytes = 1

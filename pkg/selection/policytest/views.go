@@ -33,12 +33,13 @@ func Case(rng *rand.Rand) (selection.Job, []selection.View) {
 // Job makes a job with a project.
 func Job(rng *rand.Rand) selection.Job {
 	return selection.Job{
-		Project:  rng.Uint64() | 1,
-		Priority: selection.Priority(rng.IntN(selection.Priorities)),
-		Number:   rng.Uint64N(1000),
-		Fetch:    oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
-		Once:     oneOf(rng, 0, 0, 0, 0.4, 1),
-		Service:  oneOf(rng, 0, 0.1, 4, 4, 60),
+		Project:           rng.Uint64() | 1,
+		Priority:          selection.Priority(rng.IntN(selection.Priorities)),
+		Number:            rng.Uint64N(1000),
+		Fetch:             oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
+		OneOffProbability: oneOf(rng, 0, 0, 0, 0.4, 1),
+		Open:              float64(oneOf(rng, 0, 0, 1, 3, 40)),
+		Service:           oneOf(rng, 0, 0.1, 4, 4, 60),
 	}
 }
 
@@ -60,12 +61,12 @@ func Views(rng *rand.Rand, n int) []selection.View {
 		v.InFlight = oneOf[float64](rng, 0, 0, 1, 2, 3, 50, 500)
 		v.Assigned = oneOf(rng, 0, 1, 2, 30, 1e6)
 		v.Jobs = oneOf(rng, 0, 1, 7, 8, 9, 38, 60, 1e6)
-		v.Coreless = oneOf(rng, 0, 0, min(v.Jobs, 5), v.Jobs)
+		v.BlockedJobs = oneOf(rng, 0, 0, min(v.Jobs, 5), v.Jobs)
 		v.Overtaken = oneOf(rng, 0, 0, min(v.Jobs, 3), v.Jobs)
 		v.Fresh = rng.IntN(6) > 0
 		v.Rate = oneOf(rng, 0, 0.05, 2.4, 2.4, 100)
 		v.Latency = oneOf(rng, 0, 0.001, 0.3, 0.3, 12, 1e4)
-		v.Left = oneOf(rng, 0, 0, 0.5, 1, 600, 3600, 80000)
+		v.UntilStop = oneOf(rng, 0, 0, 0.5, 1, 600, 3600, 80000)
 	}
 	return views
 }
@@ -113,7 +114,7 @@ func extreme(rng *rand.Rand) (selection.Job, []selection.View) {
 			Cache: selection.Cache(rng.IntN(3)), Warm: rng.Float64(),
 			InFlight: x(), Assigned: x(), Jobs: x(), Overtaken: x(),
 			Fresh: rng.IntN(2) == 0, Rate: x(), Latency: x(),
-			Left: x(),
+			UntilStop: x(),
 		}
 	}
 	return selection.Job{
