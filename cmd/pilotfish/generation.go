@@ -32,7 +32,8 @@ import (
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, stop: func() {}}
 	var err error
-	dial := proxy.Elsewhere(s.self, proxy.DialUpstream, func(address string) {
+	lookups := new(proxy.Lookups)
+	dial := proxy.Elsewhere(s.self, lookups.Over(proxy.DialUpstream), func(address string) {
 		if g.discovery.LeadsHere(address) {
 			s.log.Warn("an upstream is this sidecar itself: it is left out", zap.String("upstream", address))
 		}
@@ -63,7 +64,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if s.tracing != nil {
 		jobs.Trace = s.tracing.Begin
 	}
-	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial, Draining: s.stopping.Load}); err != nil {
+	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial, IsShortage: lookups.IsShortage, Draining: s.stopping.Load}); err != nil {
 		return nil, err
 	}
 	g.jobs = jobs
@@ -84,7 +85,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		}
 	}
 	g.reports = report.New(report.Config{
-		Settings: cfg.Reports, Dial: dial, Rand: newRand(), Reported: reported(s.balancer.States()), Follow: follow,
+		Settings: cfg.Reports, Dial: dial, IsShortage: lookups.IsShortage, Rand: newRand(), Reported: reported(s.balancer.States()), Follow: follow,
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
 		Probed: func(address string, err error) {
 			s.metrics.Probed(err == nil)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -244,20 +242,6 @@ func TestHealthChecks(t *testing.T) {
 		p.try(success)
 		require.Equal(t, Closed, p.is(), name)
 	}
-}
-
-// A fault of this machine or its resolver is no evidence against an upstream.
-func TestShortages(t *testing.T) {
-	for err, want := range map[error]bool{
-		syscall.EMFILE: true, syscall.ENFILE: true, syscall.ENOBUFS: true, syscall.ENOMEM: true, syscall.EADDRNOTAVAIL: true,
-		&net.DNSError{Err: "server misbehaving", IsTemporary: true}: true,
-		&net.DNSError{Err: "i/o timeout", IsTimeout: true}:          true,
-		&net.DNSError{Err: "no such host", IsNotFound: true}:        false,
-		syscall.EAGAIN: false, syscall.ECONNREFUSED: false, syscall.EHOSTUNREACH: false, ErrNoResponse: false,
-	} {
-		assert.Equal(t, want, IsShortage(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: err})), "%v", err)
-	}
-	assert.False(t, IsShortage(nil))
 }
 
 // One refused connection means that the upstream is down, until it is reached.

@@ -2,9 +2,6 @@ package health
 
 import (
 	"errors"
-	"net"
-	"slices"
-	"syscall"
 	"time"
 )
 
@@ -13,17 +10,6 @@ const checksInARow = 2
 
 // ErrRefused is the error of a poll or a health check whose connection was refused: nothing listens at the address.
 var ErrRefused = errors.New("connection refused")
-
-// IsShortage reports whether an error is a fault of this process, its machine or its resolver: a shortage, such as of file
-// descriptors or ephemeral ports, or a name that could not be resolved. It is no evidence against an upstream. A name that does
-// not exist is. So is EAGAIN of a Unix socket, whose accept queue is full.
-func IsShortage(err error) bool {
-	if e, ok := errors.AsType[*net.DNSError](err); ok {
-		return !e.IsNotFound
-	}
-	shortages := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
-	return slices.ContainsFunc(shortages, func(one error) bool { return errors.Is(err, one) })
-}
 
 // checks are the health checks of an upstream.
 type checks struct {

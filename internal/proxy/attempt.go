@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy/http1"
@@ -166,7 +165,7 @@ func (x *exchange) failureVerdict(how upstreamclient.Progress, err error) *verdi
 	case how.InFull:
 		f.Outcome = pool.NoAnswer
 	case errors.As(err, &dial):
-		if f.Blameless = health.IsShortage(err); f.Blameless {
+		if f.Blameless = x.p.cfg.IsShortage(err); f.Blameless {
 			f.err = fmt.Errorf("%w to %s: %w", record.ErrNotDialed, x.book.Lease.Address, err)
 		}
 		// The resolver can take the whole connect timeout.

@@ -47,6 +47,8 @@ type Config struct {
 	Draining func() bool
 	// Dial connects to an upstream. Required.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// IsShortage reports whether the error of a dial is no evidence against the upstream (Lookups). Required.
+	IsShortage func(error) bool
 }
 
 const (

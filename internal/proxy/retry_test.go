@@ -278,22 +278,64 @@ func TestConnectTimeoutIsDoubled(t *testing.T) {
 	})
 }
 
-// A sidecar without file descriptors, or whose resolver fails, blames no upstream: the job waits until connections succeed, and
-// otherwise gets the reason.
+// unresolved is the error of a look-up that takes the whole connect timeout.
+func unresolved(ctx context.Context, network, address string) error {
+	<-ctx.Done()
+	name, _, _ := net.SplitHostPort(address)
+	return &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "i/o timeout", Name: name, IsTimeout: true}}
+}
+
+// A name that cannot be resolved while others can costs a job one connect timeout, and its upstream then gets no job. The
+// connect timeout of the only name counts, too, and the submitter gets its error.
+func TestOneNameIsNotResolved(t *testing.T) {
+	for name, others := range map[string][]string{"one of two": {"up:1"}, "the only one": nil, "the others are IP addresses": {"10.0.0.1:1"}} {
+		bubble(t, func(t *testing.T, m *memory) {
+			upstreams := append([]string{"lost:1"}, others...)
+			for _, address := range others {
+				m.upstream(t, address, func(p *peer.Peer) { p.Request(); p.Say(ok) })
+			}
+			c := startSidecar(t, setup{network: m, upstreams: upstreams, failures: 5, wait: 10 * time.Second, Config: proxy.Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if address == "lost:1" {
+					return nil, unresolved(ctx, network, address)
+				}
+				return m.Dial(ctx, network, address)
+			}}})
+			status, body, h, err := m.submit(t, "{}")
+			require.NoError(t, err)
+			r := c.seen(1)[0]
+			assert.Contains(t, r.Attempts[0].Err, "lookup lost: i/o timeout", name)
+			for _, s := range c.balancer.States() {
+				assert.Equal(t, map[bool]string{true: "a connection timed out"}[s.Address == "lost:1"], s.Breaker.Why, name)
+			}
+			if len(others) == 0 {
+				assert.Equal(t, []any{502, "no-response"}, []any{status, h.Get("Pilotfish-Reason")}, body)
+				assert.Contains(t, body, "lookup lost: i/o timeout")
+				return
+			}
+			assert.Equal(t, 200, status, name)
+			_, _, _, err = m.submit(t, "{}")
+			require.NoError(t, err)
+			assert.Len(t, c.seen(2)[1].Attempts, 1, name)
+		})
+	}
+}
+
+// A sidecar without file descriptors, or whose resolver fails, blames no upstream, except that of the first name that is not
+// resolved: the job waits until connections succeed, and otherwise gets the reason.
 func TestASidecarThatCannotDial(t *testing.T) {
-	for text, fails := range map[string]func(context.Context) error{
-		"too many open files": func(context.Context) error { return os.NewSyscallError("socket", syscall.EMFILE) },
-		"i/o timeout": func(ctx context.Context) error {
-			<-ctx.Done()
-			return &net.DNSError{Err: "i/o timeout", Name: "up", IsTimeout: true}
+	for text, fails := range map[string]func(ctx context.Context, network, address string) error{
+		"too many open files": func(_ context.Context, network, _ string) error {
+			return &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("socket", syscall.EMFILE)}
 		},
+		"i/o timeout": unresolved,
 	} {
 		bubble(t, func(t *testing.T, m *memory) {
 			start := time.Now()
-			up := m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
-			c := startSidecar(t, setup{network: m, upstreams: []string{up}, failures: 2, Config: proxy.Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			first := m.upstream(t, "first:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+			second := m.upstream(t, "second:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+			c := startSidecar(t, setup{network: m, upstreams: []string{first, second}, failures: 2, Config: proxy.Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if time.Since(start) < 5*time.Second {
-					return nil, &net.OpError{Op: "dial", Net: network, Err: fails(ctx)}
+					return nil, fails(ctx, network, address)
 				}
 				return m.Dial(ctx, network, address)
 			}}})
@@ -303,7 +345,9 @@ func TestASidecarThatCannotDial(t *testing.T) {
 			r := c.seen(1)[0]
 			assert.Greater(t, len(r.Attempts), 2)
 			assert.Contains(t, r.Attempts[0].Err, text)
-			assert.Zero(t, c.balancer.States()[0].Breaker.Trips, text)
+			states := c.balancer.States()
+			assert.Equal(t, text == "i/o timeout", states[0].Breaker.Trips > 0, text)
+			assert.Zero(t, states[1].Breaker.Trips, text)
 
 			start = time.Now().Add(time.Hour)
 			status, body, h, err := m.submit(t, "{}")

@@ -109,6 +109,8 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 			s.Dial = s.network.Dial
 		}
 	}
+	lookups := new(proxy.Lookups)
+	s.Dial, s.IsShortage = lookups.Over(s.Dial), lookups.IsShortage
 	if s.Draining == nil {
 		s.Draining = func() bool { return false }
 	}

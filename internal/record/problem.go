@@ -88,7 +88,7 @@ var problems = []known{
 	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has reached its limit of jobs in flight"}},
 	{[]error{dispatch.ErrRate}, Problem{Reason: "project-rate", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectRate, Title: "the project exceeds its limit of jobs per minute"}},
 	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream was eligible within the job's queue timeout"}},
-	{[]error{ErrNotDialed}, Problem{Reason: "not-dialed", Status: 503, Outcome: intake.NoAnswer, Title: "pilotfish could not open a connection: file descriptors, ports or memory are used up, or names are not resolved"}},
+	{[]error{ErrNotDialed}, Problem{Reason: "not-dialed", Status: 503, Outcome: intake.NoAnswer, Title: "pilotfish could not open a connection: file descriptors, ports or memory are used up, or the resolver fails"}},
 	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-response", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream responded"}},
 }
 

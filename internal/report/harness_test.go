@@ -38,6 +38,7 @@ func testConfig() Config {
 		Report:   func(string, pool.Report) {},
 		Listing:  func(string, time.Time, pool.CacheSet) {},
 		Failed:   func(string, bool, error) {}, Unreported: func(string, error) {}, Checked: func(string, error) {},
+		IsShortage: func(error) bool { return false },
 	}
 }
 

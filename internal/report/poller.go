@@ -161,7 +161,7 @@ func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) erro
 	}
 	switch {
 	case ctx.Err() != nil:
-	case health.IsShortage(err):
+	case u.cfg.IsShortage(err):
 		u.cfg.Failed(u.address, false, &pollError{u.address, "health check", err})
 	default:
 		u.cfg.Checked(u.address, err)
@@ -187,7 +187,7 @@ func (u *upstreamPoller) unreported(ctx context.Context, err error, prometheus b
 	}
 	err = &pollError{u.address, "metrics", err}
 	u.cfg.Failed(u.address, !u.reported, err)
-	if u.reported && !prometheus && !health.IsShortage(err) {
+	if u.reported && !prometheus && !u.cfg.IsShortage(err) {
 		u.cfg.Unreported(u.address, err)
 	}
 }

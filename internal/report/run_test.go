@@ -382,6 +382,7 @@ func TestPollsWithoutFileDescriptors(t *testing.T) {
 				c.Reported, c.HealthCheckPath = []string{"a:1"}, path
 				c.Unreported = func(_ string, why error) { t.Error(why) }
 				c.Checked = func(_ string, why error) { assert.NoError(t, why); passed = true }
+				c.IsShortage = func(err error) bool { return errors.Is(err, syscall.EMFILE) }
 			})
 			f.answer = func(r *http.Request) (*http.Response, error) {
 				if time.Since(f.begun) < 30*time.Second {
@@ -396,7 +397,7 @@ func TestPollsWithoutFileDescriptors(t *testing.T) {
 	}
 }
 
-// A poll whose time the resolver uses up is no evidence against the upstream. One that only the upstream's silence ends is.
+// A poll whose time the resolver uses up ends with the error of a look-up, one that only the upstream's silence ends does not.
 func TestAResolverThatHangs(t *testing.T) {
 	silent := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -415,7 +416,8 @@ func TestAResolverThatHangs(t *testing.T) {
 			err := get(t.Context(), newClient(time.Second, dialer), request{url: "http://name.test:1/metrics", timeout: time.Second}, nil)
 			assert.EqualError(t, err, lookup+"no complete response within 1s")
 			assert.ErrorIs(t, err, health.ErrNoResponse, lookup)
-			assert.Equal(t, lookup != "", health.IsShortage(err), lookup)
+			_, failed := errors.AsType[*net.DNSError](err)
+			assert.Equal(t, lookup != "", failed, "the error of a look-up")
 			time.Sleep(2 * time.Minute) // until the dials have ended
 		})
 	}

@@ -51,6 +51,8 @@ type Config struct {
 	Probed func(address string, err error)
 	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// IsShortage reports whether the error of a poll is no evidence against the upstream.
+	IsShortage func(error) bool
 	// Follow reads the events of an upstream's cache until ctx is done; nil reads none.
 	Follow func(ctx context.Context, address string)
 }

@@ -104,7 +104,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 		Config: job.Config{
 			Reader: reader, Budget: intake.NewBudget(256<<20, 16<<20), MaxBody: 1 << 20, Claimer: b, Hint: report.Default().Hint, ExplainHeaders: true,
 		},
-		Dial: c.network.Dial, Idle: proxy.Default().Idle, Draining: func() bool { return false },
+		Dial: c.network.Dial, IsShortage: new(proxy.Lookups).IsShortage, Idle: proxy.Default().Idle, Draining: func() bool { return false },
 	})
 	require.NoError(t, err)
 	server := proxy.NewServer(handler, proxy.ServerConfig{Conns: 1000, Budget: intake.NewBudget(1<<20, 0), ErrorLog: c.quiet})
@@ -114,7 +114,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	reports := report.New(report.Config{
 		Settings: settings, Rand: random(3), Report: b.Report, Listing: b.Listing, Checked: b.Checked, Unreported: b.ReportFailed,
 		Failed: func(address string, _ bool, err error) { t.Errorf("report of %s: %v", address, err) },
-		Dial:   c.network.Dial,
+		Dial:   c.network.Dial, IsShortage: new(proxy.Lookups).IsShortage,
 	})
 	var set []pool.Upstream
 	var follow []string

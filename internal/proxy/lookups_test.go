@@ -1,0 +1,25 @@
+package proxy_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/proxy"
+)
+
+// Only a connection to a name shows that the resolver works. One to an IP address or a Unix socket needs no look-up.
+func TestWhatShowsThatTheResolverWorks(t *testing.T) {
+	for address, works := range map[string]bool{
+		"name.test:1": true, "localhost:1": true, "10.0.0.1:1": false, "[fe80::1%eth0]:1": false, "unix:/run/jobs": false,
+	} {
+		l := new(proxy.Lookups)
+		assert.False(t, l.IsShortage(&net.DNSError{Err: "i/o timeout", Name: "first.test"}))
+		_, err := l.Over(func(context.Context, string, string) (net.Conn, error) { return nil, nil })(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		assert.Equal(t, !works, l.IsShortage(&net.DNSError{Err: "i/o timeout", Name: "second.test"}), address)
+	}
+}
