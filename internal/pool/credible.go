@@ -175,10 +175,10 @@ func (f *figures) implausible(discovered int, tooLong string, n *norms) string {
 	return strings.Join(slices.DeleteFunc(wrong, func(s string) bool { return s == "" }), ", ")
 }
 
-// forget drops the figures of an upstream that restarted.
-func (f *figures) forget() {
+// forget drops the figures of an upstream that joined again or restarted; claims is the number of the last claim.
+func (f *figures) forget(claims uint64) {
 	f.cores, f.absurd, f.rate = 0, "", rate{}
-	f.doubts.contrary, f.doubts.doubted = 0, false
+	f.doubts = doubts{joined: claims}
 }
 
 // doubts decides whether the load that an upstream reports is credible:
@@ -186,11 +186,12 @@ func (f *figures) forget() {
 //	credible --(2 reports in a row have too few jobs)--> doubted --(2 in a row have enough)--> credible
 //
 // A report has too few jobs if its number of jobs is less than half of this sidecar's own jobs that were sent there
-// before the previous report and still wait for a response. A few can be missing, such as jobs whose responses are in
+// before the previous report, but after it joined or restarted, and still wait for a response. A few can be missing, such as jobs whose responses are in
 // transit. Without this check, an upstream that always reports to be idle would attract the jobs of all sidecars.
 type doubts struct {
 	at       time.Time // instant of the last report that was compared
 	number   uint64    // number of the last claim before that report
+	joined   uint64    // number of the last claim before the upstream joined or restarted
 	contrary int       // reports in a row that speak for changing doubted
 	doubted  bool
 }

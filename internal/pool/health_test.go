@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,4 +172,40 @@ func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	assert.Len(t, f.members, 1, "a job is open there")
 	open.Done(now, Answered)
 	assert.Empty(t, f.members)
+}
+
+// A breaker whose open time is longer than the longest one, because health checks fail, stays open if its upstream leaves and
+// joins again, for at most maxOutside upstreams that left.
+func TestAnOpenBreakerOutlastsItsUpstream(t *testing.T) {
+	us, until := upstreams(2), start.Add(2*time.Hour)
+	for name, c := range map[string]struct {
+		others int // that leave later, with an open breaker
+		now    time.Time
+		want   health.State
+	}{
+		"before the open time ends": {0, until.Add(-1), health.Open},
+		"after it":                  {0, until, health.Closed},
+		"one of the last":           {maxOutside - 1, until.Add(-1), health.Open},
+		"not one of the last":       {maxOutside, until.Add(-1), health.Closed},
+	} {
+		f := newFixture(t, "random", 2)
+		f.cfg.Interval = time.Hour
+		for range 2 {
+			f.Checked(start, us[1].Address, errors.New("status 500"))
+		}
+		f.Set(start, us[:1])
+		others := us[:1:1]
+		for i := range c.others {
+			others = append(others, Upstream{Address: fmt.Sprintf("10.1.%d.%d:9000", i/256, i%256)})
+		}
+		f.Set(start, others)
+		for _, u := range others[1:] {
+			f.Checked(start, u.Address, health.ErrRefused)
+		}
+		f.Set(start, us[:1])
+		assert.LessOrEqual(t, len(f.members), 1+maxOutside, name)
+		f.Set(c.now, us[:1])
+		f.Set(c.now, us)
+		assert.Equal(t, c.want, f.state(c.now, us[1].Address).Breaker.State, name)
+	}
 }

@@ -171,6 +171,36 @@ func TestWhenAReportIsDoubted(t *testing.T) {
 	}
 }
 
+// A report need not contain jobs that were sent before the upstream left and joined again, or restarted: they can be at the
+// process before.
+func TestJobsOfAnEarlierProcessAreNotMissing(t *testing.T) {
+	us := upstreams(1)
+	for name, again := range map[string]func(f *fixture, now time.Time){
+		"joined again": func(f *fixture, now time.Time) { f.Set(now, nil); f.Set(now, us) },
+		"restarted":    func(f *fixture, now time.Time) { us[0].StartedAt = now; f.Set(now, us) },
+	} {
+		f, now := newFixture(t, "random", 0), start
+		us[0].StartedAt = start
+		f.Set(now, us)
+		report := func(jobs float64) string {
+			now = now.Add(f.cfg.Interval)
+			f.Report(now, us[0].Address, report(now, jobs, 0))
+			return f.state(now, us[0].Address).Implausible
+		}
+		f.claims(t, now, 9)
+		report(9)
+		again(f, now)
+		for range 4 {
+			assert.Empty(t, report(0), name)
+		}
+		f.claims(t, now, 9)
+		for range 3 {
+			report(0)
+		}
+		assert.NotEmpty(t, report(0), "%s: jobs that were sent since are missing", name)
+	}
+}
+
 // Cores that are not reported are inferred from the running jobs: as many if joblets were stalled, else several times as many.
 func TestInferredCores(t *testing.T) {
 	var e estimate

@@ -69,10 +69,10 @@ func (u *unanswered) remove(s *sent) {
 	}
 }
 
-// countUpTo counts the jobs whose claim numbers are at most number.
-func (u *unanswered) countUpTo(number uint64) (n int) {
+// countBetween counts the jobs whose claim numbers are above after and at most number.
+func (u *unanswered) countBetween(after, number uint64) (n int) {
 	for of := range u.jobs {
-		if of <= number {
+		if after < of && of <= number {
 			n++
 		}
 	}
@@ -91,7 +91,9 @@ func newMember(u Upstream, breakers *health.Config) *member {
 
 // join resets an upstream that joined the set or restarted. The state of its breaker stays, because an upstream that
 // fails can keep restarting and registering again.
-func (m *member) join(now time.Time, detector overload.Detector) {
+//
+// Jobs up to the number claims were sent before. They can be at the process before, so no report must contain them.
+func (m *member) join(now time.Time, claims uint64, detector overload.Detector) {
 	if !m.since.IsZero() {
 		m.again = now
 	}
@@ -101,7 +103,7 @@ func (m *member) join(now time.Time, detector overload.Detector) {
 	m.load.reset()
 	m.load.detector, m.load.level = detector, 1
 	m.probing = probing{}
-	m.figures.forget()
+	m.figures.forget(claims)
 	m.cached.forget()
 	m.latency, m.slowness = peakEWMA{}, slowness{}
 }
@@ -113,9 +115,10 @@ func (m *member) leave(now time.Time) {
 }
 
 // isGone reports whether an upstream that left can be forgotten. Its last job must have ended. If its breaker has
-// opened, it is kept until it has been gone for remembered: it could join again and fail again.
+// opened, it is kept until it has been gone for remembered and the open time has ended: it could join again and fail
+// again. The open time can be longer than remembered, for example while health checks fail.
 func (m *member) isGone(now time.Time, remembered time.Duration) bool {
-	return !m.inSet && m.load.inFlight == 0 && (m.breaker.Trips() == 0 || now.Sub(m.since) >= remembered)
+	return !m.inSet && m.load.inFlight == 0 && (m.breaker.Trips() == 0 || now.Sub(m.since) >= remembered && m.breaker.Ready(now))
 }
 
 // During rampUp, the weight of an upstream that joined grows from leastRamp to all of its weight. So it gets its
@@ -160,7 +163,7 @@ func (m *member) isFresh(now time.Time, interval time.Duration) bool {
 // claim. A report soon after the previous one is ignored, because jobs can still be in transit.
 func (m *member) updateDoubts(at time.Time, jobs float64, claims uint64, interval time.Duration) {
 	if d := &m.figures.doubts; at.Sub(d.at) >= interval/2 {
-		d.observe(at, jobs, m.unanswered.countUpTo(d.number))
+		d.observe(at, jobs, m.unanswered.countBetween(d.joined, d.number))
 		d.number = claims
 	}
 }

@@ -35,7 +35,7 @@ func (p *Pool) Replace(now time.Time, upstreams []Upstream) (joined, left []stri
 			joined = append(joined, u.Address)
 		}
 		if joins || !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() && !u.StartedAt.IsZero() { // or it restarted in place
-			m.join(now, p.cfg.Detector())
+			m.join(now, p.watch.Claims(), p.cfg.Detector())
 		}
 		m.Upstream, m.inSet, m.named = u, true, p.accepting.sets
 		p.set = append(p.set, m)
@@ -77,14 +77,31 @@ func (p *Pool) member(u Upstream) *member {
 	return m
 }
 
+// maxOutside is the maximum number of upstreams that are kept for their breakers after they left.
+const maxOutside = 1000
+
 // Forget forgets some of the upstreams that are not in the set, if their state is no longer needed. It reports whether
-// another call is needed to consider all.
+// another call is needed to consider all. If more than maxOutside are left, the last call forgets those without jobs
+// that left first.
 func (p *Pool) Forget(now time.Time) (more bool) {
 	to := min(p.checked+setAtOnce, len(p.outside))
 	kept := slices.DeleteFunc(p.outside[p.checked:to], func(m *member) bool { return m.inSet || p.forgetIfGone(now, m) })
 	p.checked += len(kept)
 	p.outside = slices.Delete(p.outside, p.checked, to)
-	return p.checked < len(p.outside)
+	if p.checked < len(p.outside) {
+		return true
+	}
+	surplus := len(p.outside) - maxOutside
+	p.outside = slices.DeleteFunc(p.outside, func(m *member) bool {
+		if surplus <= 0 || m.load.inFlight > 0 {
+			return false
+		}
+		surplus--
+		p.forget(m)
+		return true
+	})
+	p.checked = len(p.outside)
+	return false
 }
 
 // Drain starts or ends an operator's drain of an upstream, which also ends when the upstream leaves the set. It reports
@@ -104,10 +121,14 @@ func (p *Pool) forgetIfGone(now time.Time, m *member) bool {
 	if !m.isGone(now, p.cfg.Breaker.OpenMax()) {
 		return false
 	}
+	p.forget(m)
+	return true
+}
+
+func (p *Pool) forget(m *member) {
 	if p.members[m.Address] == m { // otherwise it is forgotten already
 		delete(p.members, m.Address)
 	}
-	return true
 }
 
 // updateNorms computes the norms from all upstreams.
