@@ -3,7 +3,6 @@ package selection_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,26 +44,6 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 	}
 }
 
-// TestExpectedAgreesOnAColdProject: with any random source, every sidecar sends a project that
-// is cached nowhere to the same upstream: the first in rendezvous order that is not much busier
-// than the others.
-func TestExpectedAgreesOnAColdProject(t *testing.T) {
-	views := policytest.Idle(14)
-	for project := uint64(1); project < 300; project++ {
-		job := selection.Job{Project: project, Fetch: 60, Service: 4}
-		order := policytest.ByRendezvous(project, views)
-		for seed := range uint64(3) {
-			got := selection.DefaultExpected().Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
-			require.Equal(t, order[0], got)
-		}
-		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 1) // 4.2 s, and a rank costs 4.6 s
-		require.Equal(t, order[0], selection.DefaultExpected().Pick(job, crowded, nil))
-		busy(&crowded[order[0]], 5)
-		require.Equal(t, order[1], selection.DefaultExpected().Pick(job, crowded, nil))
-	}
-}
-
 // The cost of a prompt is the time to read the prompts queued before it plus the time to read what is not cached. Jobs whose
 // response has started cost nothing, and an upstream other than the first-ranked one costs more only where nothing of the prompt is
 // cached. Reports change none of this.
@@ -95,12 +74,7 @@ func priceOfAPrompt(t *testing.T, views []selection.View) {
 	for project := range uint64(100) {
 		job.Project = project + 1
 		at = selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(project, 1)))
-		home := 0
-		for i := range views {
-			if selection.Rendezvous(job.Project, views[i].ID, 1) > selection.Rendezvous(job.Project, views[home].ID, 1) {
-				home = i
-			}
-		}
+		home := policytest.ByRendezvous(job.Project, views)[0]
 		want := 2
 		if home == 0 { // 13 there, 15 at the last
 			want = 0
