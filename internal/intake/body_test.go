@@ -2,7 +2,6 @@ package intake
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +27,6 @@ func randomBytes(n int) []byte {
 func TestBodyIsReplayedByteForByte(t *testing.T) {
 	for _, size := range []int{0, 1, 4096, 4097, 16<<10 + 1, 64 << 10, 64<<10 + 1, 1<<20 + 1, 8 << 20} {
 		data := randomBytes(size)
-		sum := sha256.Sum256(data)
 		for _, how := range []struct {
 			name string
 			wrap func(io.Reader) io.Reader
@@ -45,12 +43,7 @@ func TestBodyIsReplayedByteForByte(t *testing.T) {
 					assert.True(t, body.Whole())
 					assert.EqualValues(t, size, body.Len())
 					assert.True(t, bytes.Equal(data, body.Bytes()))
-					for range 3 {
-						assert.True(t, body.Replayable())
-						sent := sha256.New()
-						sent.Write(body.Bytes())
-						assert.Equal(t, sum[:], sent.Sum(nil))
-					}
+					assert.True(t, body.Replayable())
 					assert.GreaterOrEqual(t, budget.Used(), int64(size))
 					if declared >= 0 {
 						assert.LessOrEqual(t, budget.Used(), int64(size)+1, "a true length costs no more")
@@ -70,7 +63,7 @@ func TestTooLarge(t *testing.T) {
 	for _, size := range []int{limit, limit + 1, 10 * limit} {
 		for _, declared := range []int64{int64(size), -1, 0} {
 			budget := NewBudget(maxBody, 16<<20)
-			read := &counting{r: bytes.NewReader(randomBytes(size))}
+			read := bytes.NewReader(randomBytes(size))
 			body, err := ReadBody(read, declared, limit, budget)
 			if size <= limit {
 				require.NoError(t, err)
@@ -79,9 +72,9 @@ func TestTooLarge(t *testing.T) {
 			}
 			require.ErrorIs(t, err, ErrTooLarge)
 			assert.Zero(t, budget.Used())
-			assert.LessOrEqual(t, read.n, limit+1)
+			assert.LessOrEqual(t, size-read.Len(), limit+1)
 			if declared > limit {
-				assert.Zero(t, read.n, "a declared length is refused unread")
+				assert.Equal(t, size, read.Len(), "a declared length is refused unread")
 				assert.EqualError(t, err, fmt.Sprintf("the body is too large: %d bytes declared, 100000 allowed", size))
 			} else {
 				assert.EqualError(t, err, "the body is too large: more than 100000 bytes")
@@ -93,17 +86,6 @@ func TestTooLarge(t *testing.T) {
 	body, err := ReadBody(bytes.NewReader(nil), -1, 0, NewBudget(0, 16<<20))
 	require.NoError(t, err)
 	assert.Zero(t, body.Len())
-}
-
-type counting struct {
-	r io.Reader
-	n int
-}
-
-func (c *counting) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += n
-	return n, err
 }
 
 // stuck is a body that stops before its end.
@@ -181,19 +163,12 @@ func TestBodiesThatArriveStayWithinTheReserve(t *testing.T) {
 	}
 }
 
-// passing returns a body whose head alone is kept.
-func passing(tb testing.TB, rest io.Reader, declared, limit int64) *Body {
-	body, err := ReadBody(rest, declared, limit, NewBudget(0, 16<<20))
-	require.NoError(tb, err)
-	require.False(tb, body.Whole())
-	require.Len(tb, body.Bytes(), peek)
-	return body
-}
-
 func TestConcurrentAttemptsShareOutTheRest(t *testing.T) {
 	data := randomBytes(300_000)
 	for range 20 {
-		body := passing(t, bytes.NewReader(data), -1, maxBody)
+		body, err := ReadBody(bytes.NewReader(data), -1, maxBody, NewBudget(0, 16<<20))
+		require.NoError(t, err)
+		require.Len(t, body.Bytes(), peek, "only the first bytes are kept")
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		complete := 0

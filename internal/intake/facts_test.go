@@ -47,27 +47,11 @@ func table(tb testing.TB, path string) []row {
 	return all
 }
 
-// pointers are where the members are in a body; "" is the default.
-type pointers struct{ Project, Priority, Queue, Evaluate, Stream, Session string }
-
-func newReader(tb testing.TB, p pointers) *Reader {
-	r, err := NewReader(overDefault(p))
+// newReader returns a reader of members at the default places.
+func newReader(tb testing.TB) *Reader {
+	r, err := NewReader(Default())
 	require.NoError(tb, err)
 	return r
-}
-
-func overDefault(p pointers) Settings {
-	s := Default()
-	for _, m := range []struct {
-		to      *Place
-		pointer string
-	}{
-		{&s.Project[0], p.Project}, {&s.Priority, p.Priority}, {&s.QueueTimeout, p.Queue},
-		{&s.FirstByteTimeout, p.Evaluate}, {&s.StreamTimeout, p.Stream}, {&s.Session, p.Session},
-	} {
-		m.to.Pointer = cmp.Or(m.pointer, m.to.Pointer)
-	}
-	return s
 }
 
 // describe writes down every fact that is not its zero value, or the error.
@@ -75,40 +59,26 @@ func describe(f Facts, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	var b strings.Builder
-	if f.Project != "" {
-		fmt.Fprintf(&b, "project=%q ", f.Project)
+	var known []string
+	add := func(given bool, format string, value ...any) {
+		if given {
+			known = append(known, fmt.Sprintf(format, value...))
+		}
 	}
-	if f.Priority != selection.Low {
-		fmt.Fprintf(&b, "priority=%v ", f.Priority)
-	}
-	if f.Prefetch {
-		b.WriteString("prefetch ")
-	}
-	if f.Session != "" {
-		fmt.Fprintf(&b, "session=%q ", f.Session)
-	}
-	if f.Bytes != 0 {
-		fmt.Fprintf(&b, "bytes=%g ", f.Bytes)
-	}
-	if f.Queue != 0 {
-		fmt.Fprintf(&b, "queue=%v ", f.Queue)
-	}
-	if f.Evaluate != 0 {
-		fmt.Fprintf(&b, "evaluate=%v ", f.Evaluate)
-	}
-	if f.Stream != 0 {
-		fmt.Fprintf(&b, "stream=%v ", f.Stream)
-	}
-	if b.Len() == 0 {
-		return "-"
-	}
-	return strings.TrimSpace(b.String())
+	add(f.Project != "", "project=%q", f.Project)
+	add(f.Priority != selection.Low, "priority=%v", f.Priority)
+	add(f.Prefetch, "prefetch")
+	add(f.Session != "", "session=%q", f.Session)
+	add(f.Bytes != 0, "bytes=%g", f.Bytes)
+	add(f.Queue != 0, "queue=%v", f.Queue)
+	add(f.Evaluate != 0, "evaluate=%v", f.Evaluate)
+	add(f.Stream != 0, "stream=%v", f.Stream)
+	return cmp.Or(strings.Join(known, " "), "-")
 }
 
 // Reader, oracle and table agree on each row.
 func TestTable(t *testing.T) {
-	r := newReader(t, pointers{})
+	r := newReader(t)
 	names := map[string]bool{}
 	for _, row := range rows(t) {
 		assert.False(t, names[row.name], "line %d: %s occurs twice", row.line, row.name)
@@ -206,55 +176,16 @@ func TestBlocksAreFixed(t *testing.T) {
 	assert.Equal(t, hash.Pair(5, hash.Block(hash.Block(0, []byte("You are a pirate")), []byte(". Answer briefly"))), p.Parts[1].Key)
 }
 
-// An array names several projects, whose order means nothing.
-func TestSeveralProjects(t *testing.T) {
+// Several projects beside one project are further data that its jobs need. The table has arrays alone.
+func TestSeveralProjectsBesideOne(t *testing.T) {
 	s := Default()
-	s.Project = Places{{Pointer: "/sets"}}
-	read := func(body string) (Facts, error) {
-		d, err := described(t, s, Head{Method: "POST"}, body)
-		return d.Facts, err
-	}
-	keys := func(f Facts) map[uint64]bool {
-		all := map[uint64]bool{}
-		for _, part := range f.Data.Parts {
-			all[part.Key] = true
-		}
-		return all
-	}
-	f, err := read(`{"sets":["b",7,"a","7",""]}`)
-	require.NoError(t, err)
-	assert.Equal(t, "7+a+b", f.Project)
-	assert.Equal(t, Key("7+a+b"), f.Key)
-	assert.True(t, f.Data.Set)
-	assert.Equal(t, map[uint64]bool{Key("7"): true, Key("a"): true, Key("b"): true}, keys(f))
-	for body, name := range map[string]string{`{"sets":["a"]}`: "a", `{"sets":"a"}`: "a", `{"sets":[]}`: "", `{"sets":null}`: ""} {
-		f, err := read(body)
-		require.NoError(t, err)
-		assert.Equal(t, name, f.Project, body)
-		assert.Nil(t, f.Data, body)
-	}
-	var many []string
-	for i := range maxSeveral + 1 {
-		many = append(many, fmt.Sprintf("%q", fmt.Sprintf("data-set-%d", i)))
-	}
-	f, err = read(`{"sets":[` + strings.Join(many[1:], ",") + `]}`)
-	require.NoError(t, err)
-	assert.Regexp(t, `^[0-9a-f]{16}$`, f.Project, "a long name is hashed")
-	for body, want := range map[string]string{
-		`{"sets":[1,{}]}`: "has an element that must be an integer or a string, not an object",
-		`{"sets":[1.5]}`:  "has an element that must be an integer or a string, not 1.5",
-		`{"sets":[` + strings.Join(many, ",") + `]}`: "has more than 64 elements",
-	} {
-		_, err := read(body)
-		assert.ErrorContains(t, err, want, body)
-	}
 	s.Project = Places{{Pointer: "/project_id"}, {Pointer: "/imports"}}
-	f, err = read(`{"imports":[2,3],"project_id":1}`)
+	d, err := described(t, s, Head{Method: "POST"}, `{"imports":[2,3],"project_id":1}`)
 	require.NoError(t, err)
-	assert.Equal(t, "1", f.Project, "imports are beside the project")
-	assert.Equal(t, map[uint64]bool{Key("1"): true, Key("2"): true, Key("3"): true}, keys(f))
-	s.Project = Places{{Pointer: "/text", Blocks: 8}, {Pointer: "/imports"}}
-	_, err = read(`{"imports":[2,3],"text":"abc"}`)
+	assert.Equal(t, "1", d.Facts.Project)
+	assert.Equal(t, &Parts{Set: true, Parts: []Part{{Key: Key("2")}, {Key: Key("3")}, {Key: Key("1")}}}, d.Facts.Data)
+	s.Project[0] = Place{Pointer: "/text", Blocks: 8}
+	_, err = described(t, s, Head{Method: "POST"}, `{"imports":[2,3],"text":"abc"}`)
 	assert.EqualError(t, err, "the project has both blocks and an array of several projects")
 }
 

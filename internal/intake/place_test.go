@@ -66,30 +66,55 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	}
 }
 
-// A prefetch is known by its path, or by a member that is true.
-func TestPrefetches(t *testing.T) {
-	byPath, byMember, byHeader := Default(), Default(), Default()
-	byPath.Prefetch, byMember.Prefetch, byHeader.Prefetch = Place{Path: "/v1/prefetch"}, Place{Pointer: "/warm"}, Place{Header: "Warm"}
+// A member can be at other places in the body, in a header or in the path.
+func TestPlaces(t *testing.T) {
+	with := func(change func(*Settings)) Settings { s := Default(); change(&s); return s }
+	none := Default()
+	nested := with(func(s *Settings) {
+		s.Project[0].Pointer, s.Session.Pointer = "/meta/a~1b", "/é/0"
+		s.QueueTimeout.Pointer, s.FirstByteTimeout.Pointer = "/meta/limits/~0q", "/meta/limits/"
+	})
+	prefetchPath := with(func(s *Settings) { s.Prefetch = Place{Path: "/v1/prefetch"} })
+	prefetchBody := with(func(s *Settings) { s.Prefetch = Place{Pointer: "/warm"} })
+	prefetchHeader := with(func(s *Settings) { s.Prefetch = Place{Header: "X-Member"} })
+	bytesBody := with(func(s *Settings) { s.Bytes = Place{Pointer: "/data/bytes"} })
+	bytesHeader := with(func(s *Settings) { s.Bytes = Place{Header: "X-Member"} })
 	for _, c := range []struct {
-		s                Settings
-		path, body, want string
+		s                        Settings
+		path, header, body, want string
 	}{
-		{Default(), "/v1/prefetch", `{"project_id":1}`, `project="1"`},
-		{byPath, "/v1/prefetch", `{"project_id":1}`, `project="1" prefetch`},
-		{byPath, "/v1/prefetch/now", `{`, `invalid JSON at byte 1: the body ends within the job`},
-		{byPath, "/v1/prefetches", `{"project_id":1}`, `project="1"`},
-		{byPath, "/v1", `{"project_id":1}`, `project="1"`},
-		{byMember, "/", `{"project_id":1,"warm":true}`, `project="1" prefetch`},
-		{byMember, "/", `{"project_id":1,"warm":false}`, `project="1"`},
-		{byMember, "/", `{"project_id":1,"warm":null}`, `project="1"`},
-		{byMember, "/", `{"project_id":1,"warm":1}`, "/warm at byte 23 must be true or false"},
-		{byHeader, "/", `{"project_id":1}`, `project="1" prefetch`},
+		{nested, "/", "", `{"project_id":1,"priority":"high","é":{"0":"s"},"meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`,
+			`project="2" priority=high session="s" queue=3s evaluate=4s`},
+		{nested, "/", "", `{"meta":{"a/b":1.5}}`, "/meta/a~1b at byte 15 must be an integer or a string, not 1.5"},
+		{nested, "/", "", `{"meta":{"limits":3}}`, "/meta/limits at byte 18 must be an object, not a number"},
+		{nested, "/", "", `{"meta":["s"]}`, "/meta at byte 8 must be an object, not an array"},
+
+		{none, "/v1/prefetch", "true", `{"project_id":1}`, `project="1"`},
+		{prefetchPath, "/v1/prefetch", "", `{"project_id":1}`, `project="1" prefetch`},
+		{prefetchPath, "/v1/prefetch/now", "", `{`, `invalid JSON at byte 1: the body ends within the job`},
+		{prefetchPath, "/v1/prefetches", "", `{"project_id":1}`, `project="1"`},
+		{prefetchPath, "/v1", "", `{"project_id":1}`, `project="1"`},
+		{prefetchBody, "/", "", `{"project_id":1,"warm":true}`, `project="1" prefetch`},
+		{prefetchBody, "/", "", `{"project_id":1,"warm":false}`, `project="1"`},
+		{prefetchBody, "/", "", `{"project_id":1,"warm":null}`, `project="1"`},
+		{prefetchBody, "/", "", `{"project_id":1,"warm":1}`, "/warm at byte 23 must be true or false"},
+		{prefetchHeader, "/", "true", `{"project_id":1}`, `project="1" prefetch`},
+		{prefetchHeader, "/", "maybe", `{}`, "header X-Member must be true or false"},
+
+		{none, "/", "7", `{"data":{"bytes":7},"bytes":7,"none":7}`, "-"},
+		{bytesBody, "/", "7", `{"data":{"bytes":52428800}}`, "bytes=5.24288e+07"},
+		{bytesBody, "/", "7", `{"data":null}`, "-"},
+		{bytesBody, "/", "7", `{"data":{"bytes":null}}`, "-"},
+		{bytesBody, "/", "7", `{"data":{"bytes":"7"}}`, "/data/bytes at byte 17 must be a number of bytes, not a string"},
+		{bytesHeader, "/", "1.5e6", `{}`, "bytes=1.5e+06"},
+		{bytesHeader, "/", "-1", `{}`, "header X-Member must not be negative"},
+		{bytesHeader, "/", "1e16", `{}`, "header X-Member must be at most 1000000000000000 bytes"},
+		{bytesHeader, "/", "1e999", `{}`, "header X-Member must be at most 1000000000000000 bytes"},
+		{bytesHeader, "/", "1" + strings.Repeat("0", 64), `{}`, "header X-Member is longer than 64 digits"},
 	} {
-		d, err := described(t, c.s, Head{Method: "POST", Path: c.path, Header: http.Header{"Warm": {"true"}}}, c.body)
-		assert.Equal(t, c.want, describe(d.Facts, err), "%s %s", c.path, c.body)
+		d, err := described(t, c.s, Head{"POST", c.path, http.Header{"X-Member": {c.header}}}, c.body)
+		assert.Equal(t, c.want, describe(d.Facts, err), "%s %q %s", c.path, c.header, c.body)
 	}
-	_, err := described(t, byHeader, Head{Method: "POST", Header: http.Header{"Warm": {"maybe"}}}, `{}`)
-	assert.EqualError(t, err, "header Warm must be true or false")
 }
 
 // Prompts with the same first block belong to one project, whatever follows.
@@ -205,86 +230,27 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// A job can contain the size of its project's data, at the place in the settings.
-func TestTheSizeOfTheData(t *testing.T) {
-	body, head := Default(), Default()
-	body.Bytes, head.Bytes = Place{Pointer: "/data/bytes"}, Place{Header: "X-Data-Bytes"}
-	for name, c := range map[string]struct {
-		settings Settings
-		header   string
-		body     string
-		want     string
-	}{
-		"in the body":   {body, "", `{"data":{"bytes":52428800}}`, "bytes=5.24288e+07"},
-		"in a header":   {head, "1.5e6", `{}`, "bytes=1.5e+06"},
-		"nothing":       {body, "7", `{"data":null}`, "-"},
-		"null":          {body, "", `{"data":{"bytes":null}}`, "-"},
-		"not asked for": {Default(), "7", `{"data":{"bytes":7},"bytes":7,"none":7}`, "-"},
-		"a text":        {body, "", `{"data":{"bytes":"7"}}`, "/data/bytes at byte 17 must be a number of bytes, not a string"},
-		"negative":      {head, "-1", `{}`, "header X-Data-Bytes must not be negative"},
-		"too large":     {head, "1e16", `{}`, "header X-Data-Bytes must be at most 1000000000000000 bytes"},
-		"beyond floats": {head, "1e999", `{}`, "header X-Data-Bytes must be at most 1000000000000000 bytes"},
-		"too long":      {head, "1" + strings.Repeat("0", 64), `{}`, "header X-Data-Bytes is longer than 64 digits"},
-	} {
-		h := http.Header{}
-		if c.header != "" {
-			h.Set("X-Data-Bytes", c.header)
-		}
-		d, err := described(t, c.settings, Head{"POST", "/", h}, c.body)
-		assert.Equal(t, c.want, describe(d.Facts, err), name)
-	}
-}
-
-func TestConfiguredFields(t *testing.T) {
-	r := newReader(t, pointers{
-		Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é/0",
-	})
-	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":{"0":"s"},`+
-		`"meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
-	require.NoError(t, err)
-	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
-
-	_, _, err = r.read(Head{}, []byte(`{"meta":{"a/b":1.5}}`), true)
-	assert.EqualError(t, err, "/meta/a~1b at byte 15 must be an integer or a string, not 1.5")
-	_, _, err = r.read(Head{}, []byte(`{"meta":{"limits":3}}`), true)
-	assert.EqualError(t, err, "/meta/limits at byte 18 must be an object, not a number")
-	_, _, err = r.read(Head{}, []byte(`{"meta":["s"]}`), true)
-	assert.EqualError(t, err, "/meta at byte 8 must be an object, not an array")
-}
-
-// Settings that a file cannot have. internal/config tests the others.
+// Settings that a file cannot have, and headers for upstreams. internal/config tests the others.
 func TestRefusedSettings(t *testing.T) {
 	for want, change := range map[string]func(*Settings){
 		`priority: "/\xff" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`: func(s *Settings) { s.Priority.Pointer = "/\xff" },
 		`project.blocks: -1 is not between 1 and 65536`:                                               func(s *Settings) { s.Project[0].Blocks = -1 },
+		`expected_header: "X Y" is not a valid header name`:                                           func(s *Settings) { s.ExpectedHeader = "X Y" },
+		`expected_header: "Te" is reserved for HTTP or pilotfish`:                                     func(s *Settings) { s.ExpectedHeader = "TE" },
 	} {
 		s := Default()
 		change(&s)
-		_, err := NewReader(s)
-		require.EqualError(t, err, "intake: "+want)
-	}
-	_, err := NewReader(Settings{})
-	require.ErrorContains(t, err, `project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`)
-}
-
-func TestTheExpectedHeaderIsFree(t *testing.T) {
-	for name, want := range map[string]string{
-		"": "", "job-expected": "", "X Y": `expected_header: "X Y" is not a valid header name`,
-		"content-length":    `expected_header: "Content-Length" is reserved for HTTP or pilotfish`,
-		"Transfer-encoding": `expected_header: "Transfer-Encoding" is reserved for HTTP or pilotfish`,
-		"TE":                `expected_header: "Te" is reserved for HTTP or pilotfish`,
-		"host":              `expected_header: "Host" is reserved for HTTP or pilotfish`,
-	} {
-		s := Default()
-		s.ExpectedHeader = name
 		var f settings.Faults
 		s.Check(&f)
-		if want == "" {
-			require.NoError(t, f.Err())
-			continue
-		}
-		require.EqualError(t, f.Err(), want)
+		assert.EqualError(t, f.Err(), want)
 	}
+	s := Default()
+	s.ExpectedHeader = "" // sends none
+	var f settings.Faults
+	s.Check(&f)
+	require.NoError(t, f.Err())
+	_, err := NewReader(Settings{})
+	require.ErrorContains(t, err, `intake: project: "" is not a JSON Pointer such as /project_id, nor a section such as {header: x-project}`)
 }
 
 // A walk has room for as many members as there may be, by the longest pointers.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
+	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,94 +28,25 @@ func classOf(tb testing.TB, err error) string {
 	return "syntax"
 }
 
-// randomValue writes some JSON value.
-func randomValue(rng *rand.Rand, depth int) string {
-	kinds := 9
-	if depth == 0 {
-		kinds = 7
-	}
-	switch rng.IntN(kinds) {
-	case 0:
-		return "null"
-	case 1:
-		return []string{"true", "false"}[rng.IntN(2)]
-	case 2:
-		return strconv.Itoa(rng.IntN(1000) - 10)
-	case 3:
-		return []string{"0.5", "-0", "1e3", "1.25E-2", "18446744073709551616", "3e9"}[rng.IntN(6)]
-	case 4, 5:
-		return `"` + strings.Repeat(randomChar(rng), rng.IntN(4)) + randomChar(rng) + `"`
-	case 6:
-		return []string{`"high"`, `"low"`, `""`, `"12345"`, `"project_id"`, `"hi\u0067h"`}[rng.IntN(6)]
-	case 7:
-		parts := make([]string, rng.IntN(4))
-		for i := range parts {
-			parts[i] = randomValue(rng, depth-1)
-		}
-		return "[" + strings.Join(parts, space(rng)+","+space(rng)) + "]"
-	}
-	return randomObject(rng, depth-1)
-}
-
-func randomChar(rng *rand.Rand) string {
-	return []string{"a", "0", `\"`, `\\`, `\u0041`, `\ud83d`, `\ude00`, "é", "😀", "\xff", "{", "}", ":", ",", " ", "[", `\n`}[rng.IntN(17)]
-}
-
-func space(rng *rand.Rand) string {
-	return []string{"", "", " ", "\n\t"}[rng.IntN(4)]
-}
-
-// randomObject writes an object with a liking for the wanted names.
-func randomObject(rng *rand.Rand, depth int) string {
-	names := []string{
-		`"project_id"`, `"priority"`, `"session_id"`, `"timeouts"`, `"queue_seconds"`, `"evaluate_seconds"`, `"stream_seconds"`,
-		`"project\u005fid"`, `"operators"`, `"x"`, `"y"`, `""`, `"é\n"`,
-	}
-	members := make([]string, rng.IntN(8))
-	for i := range members {
-		name := names[rng.IntN(len(names))]
-		value := randomValue(rng, depth)
-		switch {
-		case rng.IntN(4) == 0:
-		case strings.HasSuffix(name, `_seconds"`):
-			value = strconv.Itoa(rng.IntN(100))
-		case name == `"priority"`:
-			value = `"high"`
-		case name == `"timeouts"` && depth > 0:
-			value = randomObject(rng, depth-1)
-		}
-		members[i] = space(rng) + name + space(rng) + ":" + space(rng) + value
-	}
-	return "{" + strings.Join(members, space(rng)+",") + space(rng) + "}"
-}
-
-// damage changes a body so that it is probably no longer JSON.
-func damage(rng *rand.Rand, body []byte) []byte {
-	at := rng.IntN(len(body))
-	switch rng.IntN(3) {
-	case 0:
-		return body[:at]
-	case 1:
-		return append(bytes.Clone(body[:at]), body[at+1:]...)
-	}
-	b := bytes.Clone(body)
-	b[at] = `{}[]",:0x\ `[rng.IntN(11)]
-	return b
-}
-
+// Reader and oracle agree on the members of two rows of the table together, and on rows with faults anywhere.
 func TestReadAgreesWithOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	r := newReader(t, pointers{})
-	classes := map[string]int{}
+	r, table, classes := newReader(t), rows(t), map[string]int{}
+	pieces := []string{"", "", "{", "}", "[", "]", `"`, ":", ",", "0", "x", " ", `\`, "\xff", "\x00", `\u0041`, `\ud83d`, "null", `"high"`, `"project_id":7,`}
 	for n := range 20_000 {
-		body := []byte(strings.Repeat(space(rng), rng.IntN(word)) + randomObject(rng, 5))
+		body := table[rng.IntN(len(table))].body
+		if other := table[rng.IntN(len(table))].body; len(body) > 2 && len(other) > 2 {
+			body = body[:len(body)-1] + "," + other[1:]
+		}
 		for range rng.IntN(3) {
-			body[rng.IntN(len(body))] = byte(rng.IntN(256))
+			from := rng.IntN(len(body) + 1)
+			to := min(from+rng.IntN(3), len(body))
+			body = body[:from] + pieces[rng.IntN(len(pieces))] + body[to:]
 		}
 		if n%8 == 0 {
-			body = damage(rng, body)
+			body = body[:rng.IntN(len(body)+1)]
 		}
-		classes[requireAgreement(t, r, body)]++
+		classes[requireAgreement(t, r, []byte(body))]++
 	}
 	for _, class := range []string{"", "syntax", "field"} {
 		assert.Greater(t, classes[class], 1500, "the documents exercise %q too little: %v", class, classes)
@@ -126,11 +56,11 @@ func TestReadAgreesWithOracle(t *testing.T) {
 // A cut body is an error to Read and none to readHead, which never takes the
 // beginning of a value for the value.
 func TestEveryPrefix(t *testing.T) {
-	r := newReader(t, pointers{})
+	r := newReader(t)
 	body := []byte(`{"x":[{"y":"\u0041é"},-1.5e3,true],"timeouts":{"queue_seconds":12.5,"z":null,"evaluate_seconds":120,` +
 		`"stream_seconds":300},"project_id":12345,"priority":"high","session_id":"\u0041bc","after":1}`)
 	full, _, err := r.read(Head{}, body, true)
-	require.NoError(t, err)
+	require.Equal(t, `project="12345" priority=high session="Abc" queue=12.5s evaluate=2m0s stream=5m0s`, describe(full, err))
 	last := bytes.Index(body, []byte(`,"after"`))
 	for n := range len(body) {
 		_, _, err := r.read(Head{}, body[:n], true)
@@ -142,16 +72,9 @@ func TestEveryPrefix(t *testing.T) {
 
 		head, _, err := r.read(Head{}, body[:n], false)
 		require.NoError(t, err, "%q", body[:n])
-		for _, c := range []struct{ member, got, want, zero any }{
-			{"project", head.Project, "12345", ""},
-			{"key", head.Key, full.Key, uint64(0)},
-			{"priority", head.Priority, selection.High, selection.Low},
-			{"session", head.Session, "Abc", ""},
-			{"queue", head.Queue, full.Queue, time.Duration(0)},
-			{"evaluate", head.Evaluate, full.Evaluate, time.Duration(0)},
-			{"stream", head.Stream, full.Stream, time.Duration(0)},
-		} {
-			require.Contains(t, []any{c.want, c.zero}, c.got, "%s of %q", c.member, body[:n])
+		got, want := reflect.ValueOf(head), reflect.ValueOf(full)
+		for i := range got.NumField() {
+			require.True(t, got.Field(i).IsZero() || got.Field(i).Equal(want.Field(i)), "%s of %q", got.Type().Field(i).Name, body[:n])
 		}
 	}
 	head, _, err := r.read(Head{}, body[:last], false)
@@ -160,7 +83,7 @@ func TestEveryPrefix(t *testing.T) {
 }
 
 func TestLimitsOfTexts(t *testing.T) {
-	r := newReader(t, pointers{})
+	r := newReader(t)
 	for _, c := range []struct {
 		member string
 		limit  int
@@ -181,19 +104,6 @@ func TestLimitsOfTexts(t *testing.T) {
 			assert.Equal(t, "field", classOf(t, err), "%s of %s", c.member, char.json)
 		}
 	}
-}
-
-func TestFactsDoNotShareTheBody(t *testing.T) {
-	r := newReader(t, pointers{})
-	project := strings.Repeat("p", 200)
-	body := []byte(`{"project_id":"` + project + `","session_id":"abc"}`)
-	facts, _, err := r.read(Head{}, body, true)
-	require.NoError(t, err)
-	for i := range body {
-		body[i] = '#'
-	}
-	assert.Equal(t, project, facts.Project)
-	assert.Equal(t, "abc", facts.Session)
 }
 
 // Describe reports whether a request was read as a job, and if not, the reason: a job of high priority must not
@@ -245,12 +155,9 @@ func FuzzRead(f *testing.F) {
 	for _, row := range rows(f) {
 		f.Add([]byte(row.body))
 	}
-	r := newReader(f, pointers{})
+	r := newReader(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		before := bytes.Clone(body)
 		class := requireAgreement(t, r, body)
-		require.Equal(t, before, body)
-
 		want, _, _ := r.read(Head{}, body, true)
 		head, _, err := r.read(Head{}, body, false)
 		if class == "" {
