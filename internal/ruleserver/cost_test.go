@@ -2,8 +2,6 @@ package ruleserver
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,65 +65,41 @@ func TestCostSetsTheFeedsSize(t *testing.T) {
 
 const anyJob = `{"project_id": 12345}`
 
-// misbehaving returns a server that accepts fault modes.
-func misbehaving(t *testing.T, change func(*Config)) *Server {
-	t.Helper()
-	return newServer(t, func(c *Config) {
-		c.Settings.Faults = true
-		if change != nil {
-			change(c)
-		}
-	})
-}
-
-// put sets a mode.
-func put(s *Server, mode faultMode) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("PUT", "/v1/fault", strings.NewReader(string(mode)+"\n"))
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
-	return w
-}
-
-func TestFaultModesOfJobs(t *testing.T) {
+// A fault mode changes jobs and reports until it is replaced. Modes need the flag.
+func TestFaultModes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := misbehaving(t, func(c *Config) { c.Settings.Cost = Cost{output: time.Second} })
-		job := func() (status int, hint string, took time.Duration) {
+		s := newServer(t, func(c *Config) { c.Settings.Faults, c.Settings.Cost = true, Cost{output: time.Second} })
+		for _, c := range []struct {
+			mode                     faultMode
+			status, metrics, listing int
+			cores                    string // in reports
+			took                     time.Duration
+		}{
+			{faultNone, 200, 200, 200, "4", time.Second},
+			{faultFail, 500, 200, 200, "4", 0},
+			{faultSilent, 200, 404, 404, "", time.Second},
+			{faultLieCores, 200, 200, 200, "4000", time.Second},
+			{faultNone, 200, 200, 200, "4", time.Second},
+		} {
+			require.NoError(t, s.Warm("12345")) // without the response of the job before
+			require.Equal(t, http.StatusOK, do(s, t.Context(), "PUT", "/v1/fault", string(c.mode)+"\n").Code)
 			begin := time.Now()
-			w := do(s, t.Context(), "POST", "/v1/jobs", anyJob)
-			return w.Code, w.Header().Get(hintHeader), time.Since(begin)
+			job := do(s, t.Context(), "POST", "/v1/jobs", anyJob)
+			assert.Equal(t, []any{c.status, c.took}, []any{job.Code, time.Since(begin)}, c.mode)
+			metrics := do(s, t.Context(), "GET", "/metrics", "")
+			assert.Equal(t, c.metrics, metrics.Code, c.mode)
+			assert.Equal(t, c.listing, do(s, t.Context(), "GET", "/v1/cache/projects", "").Code, c.mode)
+			switch hint := job.Header().Get(hintHeader); c.mode {
+			case faultSilent:
+				assert.Empty(t, hint)
+			case faultNone, faultLieCores:
+				assert.Contains(t, hint, "cores="+c.cores+",")
+				assert.Contains(t, metrics.Body.String(), "\nruleserver_cores "+c.cores+"\n", c.mode)
+			}
 		}
-		require.NoError(t, s.Warm("12345"))
-		status, hint, took := job()
-		assert.Equal(t, []any{200, time.Second}, []any{status, took})
-		assert.NotEmpty(t, hint)
-
-		require.NoError(t, s.Warm("12345"))
-		put(s, faultFail)
-		status, _, took = job()
-		assert.Equal(t, []any{500, time.Duration(0)}, []any{status, took})
-		assert.Equal(t, 200, do(s, t.Context(), "GET", "/metrics", "").Code, "reports are well")
-
-		put(s, faultSilent)
-		status, hint, _ = job()
-		assert.Equal(t, []any{200, ""}, []any{status, hint})
-		assert.Equal(t, 404, do(s, t.Context(), "GET", "/metrics", "").Code)
-		assert.Equal(t, 404, do(s, t.Context(), "GET", "/v1/cache/projects", "").Code)
-
-		put(s, faultLieCores)
-		_, hint, _ = job()
-		assert.Contains(t, hint, "cores=4000")
-		assert.Contains(t, do(s, t.Context(), "GET", "/metrics", "").Body.String(), "\nruleserver_cores 4000\n")
-
-		put(s, faultNone)
-		status, hint, _ = job()
-		assert.Equal(t, 200, status)
-		assert.NotEmpty(t, hint)
+		w := do(s, t.Context(), "PUT", "/v1/fault", "sulk\n")
+		assert.Equal(t, http.StatusBadRequest, w.Code)
+		assert.Equal(t, "want one of [none fail silent lie-cores]\n", w.Body.String())
+		assert.Equal(t, http.StatusNotFound, do(newServer(t, nil), t.Context(), "PUT", "/v1/fault", "fail\n").Code, "the flag is not set")
 	})
-}
-
-func TestFaultsNeedTheFlag(t *testing.T) {
-	w := put(misbehaving(t, nil), "sulk")
-	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.Equal(t, "want one of [none fail silent lie-cores]\n", w.Body.String())
-	assert.Equal(t, http.StatusNotFound, put(newServer(t, nil), faultFail).Code, "the flag is not set")
 }

@@ -3,11 +3,7 @@ package ruleserver
 import (
 	"context"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +63,7 @@ func TestQueueTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
 		s := newServer(t, func(c *Config) {
-			c.Feeds = fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}}
+			c.Feeds = example.AnyFeeds()
 			c.Settings.Cores, c.Settings.Cost = 1, Cost{fetch: time.Minute}
 			c.OnJob = log.add
 		})
@@ -90,8 +86,7 @@ func TestQueueTimeout(t *testing.T) {
 func TestEvaluateTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {
-			c.Feeds = fstest.MapFS{"2.csv": {Data: []byte("id\n1\n")}}
-			c.Settings.Cost = Cost{operators: time.Minute}
+			c.Feeds, c.Settings.Cost = example.AnyFeeds(), Cost{operators: time.Minute}
 		})
 		begin := time.Now()
 		w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2, "timeouts": {"evaluate_seconds": 30}}`)
@@ -119,81 +114,6 @@ func TestSubmitterGone(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		assert.Zero(t, s.executor.Load().Busy, "its shared rules are not begun")
 	})
-}
-
-// largeFeeds has a project whose response is larger than all socket buffers together with the
-// small ones of submitter.
-var largeFeeds = fstest.MapFS{"1.csv": {Data: []byte("id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", largeFeed>>10))}}
-
-const largeFeed = 12 << 20
-
-// listen serves s on a socket, and reports the records of its jobs.
-func listen(t *testing.T, feeds fs.FS) (url string, ended chan Record) {
-	ended = make(chan Record, 10)
-	server := httptest.NewServer(newServer(t, func(c *Config) {
-		c.Feeds, c.OnJob = feeds, func(r Record) { ended <- r }
-	}).Handler())
-	t.Cleanup(server.Close)
-	return server.URL, ended
-}
-
-// submitter returns a client with a small receive buffer.
-func submitter(t *testing.T) *http.Client {
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err == nil {
-			err = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
-		}
-		return conn, err
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
-// begin posts a job, and returns the response's body after its header was received.
-func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
-	response, err := c.Post(url+"/v1/jobs", "application/json", strings.NewReader(body))
-	require.NoError(t, err)
-	t.Cleanup(func() { response.Body.Close() })
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	return response.Body
-}
-
-// TestStreamTimeout: a response that is not read in time is truncated, and the client can detect it.
-func TestStreamTimeout(t *testing.T) {
-	url, ended := listen(t, largeFeeds)
-	body := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
-	r := <-ended // the body is not read until the server has given up
-	assert.Equal(t, outcomeTimeout, r.Outcome)
-	n, err := io.Copy(io.Discard, body)
-	require.Error(t, err, "a truncated response must not look complete")
-	assert.Less(t, n, int64(largeFeed))
-}
-
-func TestSubmitterLeavesTheStream(t *testing.T) {
-	url, ended := listen(t, largeFeeds)
-	body := begin(t, submitter(t), url, `{"project_id": 1}`)
-	_, err := io.ReadFull(body, make([]byte, 1<<20))
-	require.NoError(t, err)
-	require.NoError(t, body.Close())
-	r := <-ended
-	assert.Equal(t, outcomeCancelled, r.Outcome)
-	assert.Less(t, r.Bytes, int64(largeFeed))
-}
-
-// TestStreamIsWhole: a slow reader gets the complete response, and the stream timeout of the
-// next job on the connection starts anew.
-func TestStreamIsWhole(t *testing.T) {
-	url, ended := listen(t, largeFeeds)
-	c := submitter(t)
-	for range 2 {
-		body := begin(t, c, url, `{"project_id": 1, "timeouts": {"stream_seconds": 60}}`)
-		n, err := io.Copy(io.Discard, body)
-		require.NoError(t, err)
-		r := <-ended
-		assert.Equal(t, outcomeOK, r.Outcome)
-		assert.Equal(t, n, r.Bytes)
-	}
 }
 
 // A prefetch loads the project's data, so the next job does not fetch it, and is not counted as
@@ -224,7 +144,7 @@ func TestPrefetch(t *testing.T) {
 func TestAPrefetchHasHighPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {
-			c.Feeds = fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}}
+			c.Feeds = example.AnyFeeds()
 			c.Settings.Cores, c.Settings.Cost = 1, Cost{fetch: time.Second, output: 10 * time.Second}
 		})
 		go do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 1}`)

@@ -1,12 +1,14 @@
 package ruleserver
 
 import (
-	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -20,38 +22,36 @@ import (
 	"example.org/pilotfish/test/memnet"
 )
 
-// served sends the text of a request to a server on a network in memory. It returns the status
-// of the response, and the time to its first byte.
-func served(t *testing.T, s *Server, text string) (status int, took time.Duration) {
+// clientOf serves s on a network in memory, and returns a client.
+func clientOf(t *testing.T, s *Server) *http.Client {
 	t.Helper()
 	var network memnet.Network
-	web := &http.Server{Handler: s.Handler()}
-	var serving sync.WaitGroup
 	listener := network.Listen("rps:80")
-	serving.Go(func() { _ = web.Serve(listener) })
-	submitter, err := network.Dial(t.Context(), "tcp", "rps:80")
-	require.NoError(t, err)
-	begin := time.Now()
-	fmt.Fprint(submitter, text)
-	response, err := http.ReadResponse(bufio.NewReader(submitter), nil)
-	require.NoError(t, err)
-	took = time.Since(begin)
-	response.Body.Close()
-	require.NoError(t, submitter.Close())
-	require.NoError(t, web.Close())
-	serving.Wait()
-	synctest.Wait()
-	return response.StatusCode, took
+	web := &http.Server{Handler: s.Handler()}
+	go web.Serve(listener)
+	transport := &http.Transport{DialContext: network.Dial}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = web.Close()
+	})
+	return &http.Client{Transport: transport}
 }
+
+const jobsURL = "http://rps/v1/jobs"
 
 // TestBodyTimeout: a body that does not arrive in time ends the job.
 func TestBodyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
-		s := newServer(t, func(c *Config) { c.OnJob = log.add })
-		status, took := served(t, s, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-		assert.Equal(t, bodyTimeout, took)
-		assert.Equal(t, http.StatusBadRequest, status)
+		c := clientOf(t, newServer(t, func(c *Config) { c.OnJob = log.add }))
+		body, rest := io.Pipe()
+		defer rest.Close()
+		begin := time.Now()
+		response, err := c.Post(jobsURL, "", body)
+		require.NoError(t, err)
+		response.Body.Close()
+		assert.Equal(t, bodyTimeout, time.Since(begin))
+		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
 		assert.Equal(t, outcomeRejected, log.last(t).Outcome)
 	})
 }
@@ -59,10 +59,41 @@ func TestBodyTimeout(t *testing.T) {
 // TestALongJobWithAWholeBody: the timeout for the body does not apply to the job's run.
 func TestALongJobWithAWholeBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 2 * bodyTimeout} })
-		status, took := served(t, s, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n"+`{"project_id": 12345}`)
-		assert.Equal(t, 2*bodyTimeout, took)
-		assert.Equal(t, http.StatusOK, status)
+		c := clientOf(t, newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 2 * bodyTimeout} }))
+		begin := time.Now()
+		response, err := c.Post(jobsURL, "", strings.NewReader(anyJob))
+		require.NoError(t, err)
+		response.Body.Close()
+		assert.Equal(t, 2*bodyTimeout, time.Since(begin))
+		assert.Equal(t, http.StatusOK, response.StatusCode)
+	})
+}
+
+// TestStreamTimeout: a response that is not read in time is truncated, and the client can detect it. Each response of a
+// connection has its own timeout.
+func TestStreamTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20 // more than buffers hold
+		log, feed := new(records), "id\n"+strings.Repeat(strings.Repeat("x", 1023)+"\n", size>>10)
+		c := clientOf(t, newServer(t, func(c *Config) { c.Feeds, c.OnJob = fstest.MapFS{"1.csv": {Data: []byte(feed)}}, log.add }))
+		for _, step := range []struct {
+			pause   time.Duration
+			outcome Outcome
+		}{{9 * time.Second, outcomeOK}, {9 * time.Second, outcomeOK}, {11 * time.Second, outcomeTimeout}, {0, outcomeCancelled}} {
+			response, err := c.Post(jobsURL, "", strings.NewReader(`{"project_id": 1, "timeouts": {"stream_seconds": 10}}`))
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusOK, response.StatusCode)
+			time.Sleep(step.pause)
+			if step.outcome != outcomeCancelled {
+				n, err := io.Copy(io.Discard, response.Body)
+				assert.Equal(t, step.outcome == outcomeOK, err == nil, "a truncated response must not look complete: %v", err)
+				assert.Equal(t, step.outcome == outcomeOK, n > size)
+			}
+			response.Body.Close()
+			synctest.Wait()
+			assert.Equal(t, step.outcome, log.last(t).Outcome)
+			assert.Equal(t, step.outcome == outcomeOK, log.last(t).Bytes > size)
+		}
 	})
 }
 
