@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,29 +17,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// testConfig returns the default settings with hooks that do nothing.
-func testConfig() Config {
-	return Config{
-		Settings: Default(),
-		Rand:     rand.New(rand.NewPCG(1, 2)),
-		Dial:     new(net.Dialer).DialContext,
-		Report:   func(string, pool.Report) {},
-		Listing:  func(string, time.Time, pool.CacheSet) {},
-		Failed:   func(string, bool, error) {}, Unreported: func(string, error) {}, Checked: func(string, error) {},
-		IsShortage: func(error) bool { return false },
-	}
-}
 
 // patience is a generous timeout for events on real sockets, because the machine can be busy.
 const patience = 2 * time.Minute
@@ -130,12 +114,6 @@ func (s *slow) Read(into []byte) (int, error) {
 // upstream starts a server with metrics and a cache listing, and returns its address. A nil
 // handler serves goodPage, or no listing.
 func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
-	server := httptest.NewServer(pages(metrics, listing))
-	t.Cleanup(server.Close)
-	return server.Listener.Addr().String()
-}
-
-func pages(metrics, listing http.HandlerFunc) http.Handler {
 	if metrics == nil {
 		metrics = say(goodPage)
 	}
@@ -145,7 +123,9 @@ func pages(metrics, listing http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", metrics)
 	mux.HandleFunc("GET /v1/cache/projects", listing)
-	return mux
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
 }
 
 func say(answer string) http.HandlerFunc {
@@ -162,99 +142,99 @@ func addresses(n int) []string {
 	return all
 }
 
-// subject is one upstream that the test polls itself.
-type subject struct {
-	*upstreamPoller
-	cached  pool.CacheSet
-	reports []pool.Report // with the listings that were received
-	errs    []error
+// recorded is a Source with default settings that records what its hooks receive, by upstream.
+type recorded struct {
+	*Source
+	results
+	mu sync.Mutex
 }
 
-func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject {
-	s := &subject{}
-	c := testConfig()
-	c.Timeout = patience
+type results struct {
+	reports        map[string][]pool.Report
+	listings       map[string][]received
+	failed, silent map[string][]string // texts of the errors; silent: of an upstream that never reported
+	unreported     map[string]int
+	checked        map[string][]error
+}
+
+// received is a cache listing, and the time of its request.
+type received struct {
+	at     time.Time
+	cached pool.CacheSet
+}
+
+func newRecorded(t *testing.T, changes ...func(*Config)) *recorded {
+	r := &recorded{}
+	r.clear()
+	c := Config{
+		Settings: Default(),
+		Rand:     rand.New(rand.NewPCG(1, 2)),
+		Dial:     new(net.Dialer).DialContext,
+		Report: func(address string, report pool.Report) {
+			r.locked(func() { r.reports[address] = append(r.reports[address], report) })
+		},
+		Listing: func(address string, at time.Time, cached pool.CacheSet) {
+			r.locked(func() { r.listings[address] = append(r.listings[address], received{at, cached}) })
+		},
+		Failed: func(address string, never bool, err error) {
+			errs := r.failed
+			if never {
+				errs = r.silent
+			}
+			r.locked(func() { errs[address] = append(errs[address], err.Error()) })
+		},
+		IsShortage: func(error) bool { return false },
+		Unreported: func(address string, _ error) { r.locked(func() { r.unreported[address]++ }) },
+		Checked: func(address string, why error) {
+			r.locked(func() { r.checked[address] = append(r.checked[address], why) })
+		},
+	}
 	for _, change := range changes {
 		change(&c)
 	}
-	c.Listing = func(_ string, _ time.Time, cached pool.CacheSet) { s.cached = cached }
-	c.Report = func(_ string, r pool.Report) {
-		r.Cached = s.cached
-		s.reports = append(s.reports, r)
-	}
-	c.Failed = func(at string, _ bool, err error) {
-		assert.Equal(t, address, at)
-		s.errs = append(s.errs, err)
-	}
-	p := New(c)
-	t.Cleanup(p.client.CloseIdleConnections)
-	s.upstreamPoller = p.upstream(address)
-	return s
+	r.Source = New(c)
+	t.Cleanup(r.client.CloseIdleConnections)
+	t.Cleanup(r.prometheus.CloseIdleConnections)
+	return r
 }
 
-// once polls, and returns the report, if any, and the failure.
-func (s *subject) once(t *testing.T) (*pool.Report, error) {
-	s.cached, s.reports, s.errs = nil, nil, nil
-	s.poll(t.Context(), false)
-	require.LessOrEqual(t, len(s.reports), 1)
-	require.LessOrEqual(t, len(s.errs), 1)
-	require.NotZero(t, len(s.reports)+len(s.errs), "a poll that ended silently")
-	var r *pool.Report
-	if len(s.reports) == 1 {
-		r = &s.reports[0]
+func (r *recorded) clear() {
+	r.results = results{
+		map[string][]pool.Report{}, map[string][]received{}, map[string][]string{}, map[string][]string{}, map[string]int{}, map[string][]error{},
 	}
-	return r, errors.Join(s.errs...)
 }
+
+func (r *recorded) locked(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
+}
+
+// once keeps the results of one poll.
+func (r *recorded) once(t *testing.T, poll func(ctx context.Context, check bool) pace) {
+	r.clear()
+	poll(t.Context(), false)
+}
+
+// patiently is for polls on real sockets.
+func patiently(c *Config) { c.Timeout = patience }
 
 // fleet replaces all upstreams of a Source, and prometheus:9090. It records the requests with
-// their times, and the results. It requires fake time.
+// their times. It requires fake time.
 type fleet struct {
-	*Source
+	*recorded
 	answer func(r *http.Request) (*http.Response, error) // nil: responds at once as well does
 
-	mu       sync.Mutex
 	begun    time.Time
 	followed []string
 	asked    map[string][]time.Duration // times since begun, by host; by host and path if the path is not /metrics
 	asking   map[string]int
-	reports  map[string][]pool.Report
-	listings map[string][]time.Time
-	failed   map[string][]string // texts of the errors
-	silent   map[string][]string
 }
 
 func newFleet(t *testing.T, changes ...func(*Config)) *fleet {
-	f := &fleet{
-		begun: time.Now(), asked: map[string][]time.Duration{}, asking: map[string]int{}, reports: map[string][]pool.Report{},
-		listings: map[string][]time.Time{}, failed: map[string][]string{}, silent: map[string][]string{},
-	}
-	c := testConfig()
-	c.Report = func(address string, r pool.Report) {
-		f.locked(func() { f.reports[address] = append(f.reports[address], r) })
-	}
-	c.Listing = func(address string, at time.Time, cached pool.CacheSet) {
-		assert.True(t, cached.Contains(intake.Key("7")))
-		f.locked(func() { f.listings[address] = append(f.listings[address], at) })
-	}
-	c.Failed = func(address string, never bool, err error) {
-		errs := f.failed
-		if never {
-			errs = f.silent
-		}
-		f.locked(func() { errs[address] = append(errs[address], err.Error()) })
-	}
-	for _, change := range changes {
-		change(&c)
-	}
-	f.Source = New(c)
+	f := &fleet{recorded: newRecorded(t, changes...), begun: time.Now(), asked: map[string][]time.Duration{}, asking: map[string]int{}}
 	f.client.Transport, f.prometheus.Transport = carrier(f.roundTrip), carrier(f.roundTrip)
 	return f
-}
-
-func (f *fleet) locked(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	do()
 }
 
 func (f *fleet) Follow(set []string) {

@@ -95,7 +95,7 @@ func TestListingBoundsNesting(t *testing.T) {
 func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	var tag, asked, body string
 	status := http.StatusOK
-	s := newSubject(t, upstream(t, nil, func(w http.ResponseWriter, r *http.Request) {
+	address := upstream(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Header.Get("If-None-Match")
 		if tag != "" {
 			w.Header().Set("ETag", tag)
@@ -106,16 +106,19 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
-	}))
+	})
+	r := newRecorded(t, patiently)
+	u := r.upstream(address)
 	expect := func(wantAsked string, wantIDs ...string) {
 		t.Helper()
-		r, err := s.once(t)
-		require.NoError(t, err)
+		r.once(t, u.poll)
+		assert.Empty(t, r.failed)
 		assert.Equal(t, wantAsked, asked)
-		require.False(t, r.Cached == nil)
-		assert.Equal(t, len(wantIDs), r.Cached.Len())
+		require.Len(t, r.listings[address], 1)
+		cached := r.listings[address][0].cached
+		assert.Equal(t, len(wantIDs), cached.Len())
 		for _, id := range wantIDs {
-			assert.True(t, r.Cached.Contains(intake.Key(id)), id)
+			assert.True(t, cached.Contains(intake.Key(id)), id)
 		}
 	}
 
@@ -127,20 +130,20 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	expect(`"a"`, "1", "2") // unchanged
 
 	tag, body = `W/"b"`, `{"projects":[`
-	r, err := s.once(t)
-	assert.Error(t, err)
-	assert.True(t, r.Cached == nil, "an unreadable listing changes nothing")
+	r.once(t, u.poll)
+	assert.Len(t, r.failed, 1)
+	assert.Empty(t, r.listings, "an unreadable listing changes nothing")
 	tag = `"a"`
 	expect(`"a"`, "1", "2") // and the last listing still applies
 
 	tag, body = `W/"c"`, `{"projects":[]}`
 	expect(`"a"`)
-	assert.Equal(t, `W/"c"`, s.listing.etag)
+	assert.Equal(t, `W/"c"`, u.listing.etag)
 
 	status = http.StatusNotFound
-	r, err = s.once(t)
-	require.NoError(t, err, "an upstream may have no listing")
-	assert.True(t, r.Cached == nil)
+	r.once(t, u.poll)
+	assert.Empty(t, r.failed, "an upstream may have no listing")
+	assert.Empty(t, r.listings)
 
 	status, tag, body = http.StatusOK, "", `{"projects":[{"id":3}]}`
 	expect("", "3")

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/test/memnet"
 )
 
 // Some frameworks serve the metrics at /metrics/ and redirect /metrics.
@@ -34,9 +33,11 @@ func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
 		_, _ = io.WriteString(w, goodPage)
 	}))
 	t.Cleanup(server.Close)
-	r, err := newSubject(t, server.Listener.Addr().String(), func(c *Config) { c.CachePath = none }).once(t)
-	require.NoError(t, err)
-	assert.Equal(t, byPriority(7, 2), r.Stalled)
+	address := server.Listener.Addr().String()
+	r := newRecorded(t, patiently, func(c *Config) { c.CachePath = none })
+	r.once(t, r.upstream(address).poll)
+	require.Len(t, r.reports[address], 1)
+	assert.Equal(t, byPriority(7, 2), r.reports[address][0].Stalled)
 }
 
 // TestPollNamesWhatIsBroken serves each broken response as the metrics and as
@@ -104,48 +105,25 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			address := upstream(t, c.handler, nil)
-			r, err := newSubject(t, address).once(t)
-			assert.Nil(t, r)
-			assert.EqualError(t, err, fmt.Sprintf("upstream %s: metrics: %s", address, c.metrics))
+			address, r := upstream(t, c.handler, nil), newRecorded(t, patiently)
+			r.once(t, r.upstream(address).poll)
+			assert.Empty(t, r.reports)
+			assert.Equal(t, map[string][]string{address: {"upstream " + address + ": metrics: " + c.metrics}}, r.silent)
 
 			address = upstream(t, nil, c.handler)
-			r, err = newSubject(t, address).once(t)
-			if assert.NotNil(t, r, "the load is still known") {
-				assert.Equal(t, byPriority(7, 2), r.Stalled)
-				assert.True(t, r.Cached == nil)
+			r.once(t, r.upstream(address).poll)
+			if assert.Len(t, r.reports[address], 1, "the load is still known") {
+				assert.Equal(t, byPriority(7, 2), r.reports[address][0].Stalled)
 			}
-			assert.EqualError(t, err, fmt.Sprintf("upstream %s: cache listing: %s", address, c.listing))
+			assert.Empty(t, r.listings)
+			assert.Equal(t, map[string][]string{address: {"upstream " + address + ": cache listing: " + c.listing}}, r.failed)
 		})
 	}
 }
 
-// inMemory is an upstream in fake time that the test polls itself. dials counts the
-// connections.
-func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Duration) (s *subject, dials *int) {
-	const address = "rps:9001"
-	var network memnet.Network
-	web := &http.Server{Handler: pages(metrics, listing)}
-	l := network.Listen(address)
-	ended := make(chan error)
-	go func() { ended <- web.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, web.Close())
-		assert.ErrorIs(t, <-ended, http.ErrServerClosed)
-	})
-	dials = new(int)
-	return newSubject(t, address, func(c *Config) {
-		c.Timeout = timeout
-		c.Dial = func(ctx context.Context, by, to string) (net.Conn, error) {
-			*dials++
-			return network.Dial(ctx, by, to)
-		}
-	}), dials
-}
-
 func TestPollKeepsItsConnection(t *testing.T) {
 	for name, listing := range map[string]http.HandlerFunc{
-		"a listing": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, goodListing) },
+		"a listing": say(goodListing),
 		"gzip": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(gzipped([]byte(goodListing)))
@@ -153,24 +131,29 @@ func TestPollKeepsItsConnection(t *testing.T) {
 		"no listing":   http.NotFound,
 		"a small loss": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // so that net/http's own timeouts never fire
-				s, dials := inMemory(t, nil, listing, patience)
-				for range 3 {
-					_, _ = s.once(t)
-				}
-				assert.Equal(t, 1, *dials)
-			})
+		dials, dial := 0, new(net.Dialer).DialContext
+		r := newRecorded(t, patiently, func(c *Config) {
+			c.Interval = patience // an idle connection is closed after three intervals
+			c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				dials++
+				return dial(ctx, network, address)
+			}
 		})
+		u := r.upstream(upstream(t, nil, listing))
+		for range 3 {
+			r.once(t, u.poll)
+		}
+		assert.Equal(t, 1, dials, name)
 	}
 }
 
 func TestErrorSaysWhichPartAndNotTooMuch(t *testing.T) {
-	s := newSubject(t, upstream(t, say("a "+strings.Repeat("é", 1<<16)+"\n"), nil))
-	_, err := s.once(t)
-	require.ErrorContains(t, err, "upstream "+s.address+": metrics: ")
-	assert.Less(t, len(err.Error()), 400)
-	assert.True(t, utf8.ValidString(err.Error()))
+	address, r := upstream(t, say("a "+strings.Repeat("é", 1<<16)+"\n"), nil), newRecorded(t, patiently)
+	r.once(t, r.upstream(address).poll)
+	text := r.silent[address][0]
+	assert.Contains(t, text, "upstream "+address+": metrics: ")
+	assert.Less(t, len(text), 400)
+	assert.True(t, utf8.ValidString(text))
 }
 
 // A probe reads the load from the response header, in each format that responses to jobs can have. A response without a
@@ -189,19 +172,11 @@ func TestProbe(t *testing.T) {
 	}
 	const load, orca = "running=12, stalled=3, busy=11, cached=1", "TEXT named_metrics.running=12, named_metrics.stalled=3, named_metrics.busy=11, named_metrics.cached=1"
 	good := serve(200, "X-Load", load, "")
-	c := testConfig()
-	c.Settings.Probe = "/load?of=me"
-	failed := map[string]string{}
-	var mu sync.Mutex
-	c.Probed = func(address string, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed[address] = "no"; err != nil {
-			failed[address] = err.Error()
-		}
-	}
-	s := New(c)
-	defer s.client.CloseIdleConnections()
+	var failed sync.Map
+	s := newRecorded(t, func(c *Config) {
+		c.Settings.Probe = "/load?of=me"
+		c.Probed = func(address string, err error) { failed.Store(address, fmt.Sprint(err)) }
+	})
 	addresses := []string{
 		good, serve(200, orcaHeader, orca, "the body does not matter"), serve(404, "X-Load", load, ""), serve(200, "X-Other", load, ""),
 		serve(302, "Location", "http://"+good+"/load", ""), "127.0.0.1:1",
@@ -211,11 +186,11 @@ func TestProbe(t *testing.T) {
 		require.NotNil(t, load, i)
 		assert.Equal(t, []float64{12, 3, 11}, []float64{load.Running[0], load.Stalled[0], load.CoresBusy})
 		assert.True(t, load.Known && load.Cached)
-		assert.Equal(t, "no", failed[addresses[i]])
 	}
 	assert.Equal(t, make([]*pool.Hint, 4), loads[2:])
-	for i, want := range []string{"404", "no load", "302", "refused"} {
-		assert.Contains(t, failed[addresses[2+i]], want)
+	for i, want := range []string{"<nil>", "<nil>", "404", "no load", "302", "refused"} {
+		why, _ := failed.Load(addresses[i])
+		assert.Contains(t, why, want)
 	}
 	for range 5 {
 		assert.Equal(t, "GET /load?of=me&project=a%26b+%2F%C3%A9", <-asked)
@@ -275,8 +250,7 @@ func TestWithdraw(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer server.Close()
-	s := New(testConfig())
-	defer s.client.CloseIdleConnections()
+	s := newRecorded(t)
 	address := server.Listener.Addr().String()
 	for status = range 600 {
 		if status >= 200 {

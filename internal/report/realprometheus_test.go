@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,12 +50,12 @@ func TestRealPrometheus(t *testing.T) {
 			a := newAsked(t, nil, []string{address}, func(cfg *Config) { cfg.Prometheus, cfg.Names = prometheus, c.names })
 			poll := func(until func() bool, what string) {
 				t.Helper()
-				require.Eventually(t, func() bool { a.once(t); return until() }, patience, 100*time.Millisecond, what)
+				require.Eventually(t, func() bool { a.once(t, a.pollPrometheus); return until() }, patience, 100*time.Millisecond, what)
 			}
 			poll(func() bool { return len(a.reports) > 0 }, "a report")
 			want, waits, err := readLoad(c.page, c.names)
 			require.NoError(t, err)
-			got := a.reports[address]
+			got := a.reports[address][0]
 			mu.Lock()
 			// Prometheus can shift the time of a scrape by 2 ms, and the server receives it shortly afterwards. The time of the
 			// query is later.
@@ -67,7 +68,9 @@ func TestRealPrometheus(t *testing.T) {
 			assert.Equal(t, waits, a.all[address].before)
 
 			server.Close()
-			poll(func() bool { return a.errs[address] == "upstream "+address+": metrics: from Prometheus: "+noMetrics }, "the upstream is gone")
+			poll(func() bool {
+				return slices.Contains(a.failed[address], "upstream "+address+": metrics: from Prometheus: "+noMetrics)
+			}, "the upstream is gone")
 			assert.Empty(t, a.reports)
 		})
 	}

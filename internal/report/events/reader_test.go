@@ -34,12 +34,6 @@ type publisher struct {
 	t *testing.T
 }
 
-func newPublisher(t *testing.T) *publisher {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return publish(t, l)
-}
-
 func publish(t *testing.T, l net.Listener) *publisher {
 	t.Cleanup(func() { l.Close() })
 	return &publisher{l, t}
@@ -77,7 +71,9 @@ func message(sequence uint64, batch []byte) (m []byte) {
 
 // A reader follows a server until its context is done, and reconnects after an error.
 func TestFollow(t *testing.T) {
-	p := newPublisher(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := publish(t, l)
 	changes, failed, connected := make(chan []prompts.Change), make(chan string), make(chan string)
 	r := New(Config{
 		Settings:  Settings{Port: p.Addr().(*net.TCPAddr).Port, Topic: "kv"},
@@ -95,7 +91,7 @@ func TestFollow(t *testing.T) {
 	tokens := run(1, 128)
 	stores := store(nil, []any{1, 2}, tokens...)
 	stores["block_size"] = 64
-	_, err := conn.Write(message(0, encode(t, false, stores)))
+	_, err = conn.Write(message(0, encode(t, false, stores)))
 	require.NoError(t, err)
 	assert.Equal(t, []prompts.Change{{Lost: true, Stored: keys(tokens)}}, <-changes)
 	conn.Close()
@@ -154,16 +150,17 @@ func TestHandshake(t *testing.T) {
 		string(greeting) + string(frame(command, "\x05ERROR\x03bad")): "refused the connection",
 		string(greeting): "EOF",
 	} {
-		ours, theirs := net.Pipe()
-		go func() {
-			defer theirs.Close()
-			go func() { _, _ = io.Copy(io.Discard, theirs) }()
-			_, _ = theirs.Write([]byte(sent))
-		}()
-		_, err := subscribe(ours, "")
+		_, err := subscribe(receiving([]byte(sent)...), "")
 		require.ErrorContains(t, err, want)
-		ours.Close()
 	}
+}
+
+// receiving is a connection on which a peer has sent this.
+func receiving(sent ...byte) io.ReadWriter {
+	return struct {
+		io.Reader
+		io.Writer
+	}{bytes.NewReader(sent), io.Discard}
 }
 
 // A frame that is too long, alone or together with earlier ones, is refused before it is read. So are too many
@@ -178,10 +175,7 @@ func TestMessagesAreBounded(t *testing.T) {
 		"EOF":             {frame(more, ""), long(maxMessage - 1), nil},
 	} {
 		for _, message := range messages {
-			s, err := subscribe(struct {
-				io.Reader
-				io.Writer
-			}{io.MultiReader(bytes.NewReader(hello), bytes.NewReader(message)), io.Discard}, "")
+			s, err := subscribe(receiving(slices.Concat(hello, message)...), "")
 			require.NoError(t, err)
 			_, err = s.next()
 			require.ErrorContains(t, err, want)
@@ -192,10 +186,7 @@ func TestMessagesAreBounded(t *testing.T) {
 func FuzzSubscriber(f *testing.F) {
 	f.Add(append(append(slices.Clone(greeting), frame(command, "\x05READY")...), message(1, []byte("abc"))...))
 	f.Fuzz(func(_ *testing.T, sent []byte) {
-		s, err := subscribe(struct {
-			io.Reader
-			io.Writer
-		}{bytes.NewReader(sent), io.Discard}, "")
+		s, err := subscribe(receiving(sent...), "")
 		for err == nil {
 			_, err = s.next()
 		}
