@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -49,7 +50,7 @@ func TestAHostileConsul(t *testing.T) {
 		"an endless failure": {"", "no ", -1, `status 500`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				bad := scripted{index: "11", body: h.begin, endless: h.again}
 				switch {
 				case h.times > 0:
@@ -89,7 +90,7 @@ func TestAHostileKubernetes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, cfg := newAPIServer(t)
 			a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
-			k := openKubernetes(t, cfg)
+			k := &kubernetes{cfg: cfg}
 			require.Equal(t, "10.0.0.1:9001", listed(t, k))
 			if !strings.HasPrefix(name, "a watch") {
 				k.version = "" // asks for a list

@@ -18,7 +18,7 @@ import (
 )
 
 func TestStaticSendsItsListOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		c := configOf(Settings{Static: []string{"B:1", "a:1", "b:1", "127.0.0.1:8080", "localhost:8080"}})
 		c.Self = []string{"127.0.0.1:8080"}
 		d, err := New(c)
@@ -33,25 +33,20 @@ func TestStaticSendsItsListOnce(t *testing.T) {
 }
 
 func TestRunReturnsAtOnceWhenCancelled(t *testing.T) {
-	for name, a := range map[string]*agent{
-		"while asking":  {replies: []scripted{{hang: true}}},
-		"while pausing": {replies: []scripted{{refuse: true}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				d := consulOf(t, a, nil)
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(500*time.Millisecond, cancel)
-				start := time.Now()
-				d.Run(ctx, nil)
-				assert.Equal(t, 500*time.Millisecond, time.Since(start))
-			})
+	for name, first := range map[string]scripted{"during a query": {hang: true}, "during a pause": {refuse: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := consulOf(t, &agent{replies: []scripted{first}}, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(500*time.Millisecond, cancel)
+			start := time.Now()
+			d.Run(ctx, nil)
+			assert.Equal(t, 500*time.Millisecond, time.Since(start), name)
 		})
 	}
 }
 
 func TestTooManyUpstreamsAreNoReply(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a b"), list("11", many(maxUpstreams+1)).late(time.Second), {hang: true}}}
 		d := consulOf(t, a, nil)
 		assert.Equal(t, "a b", sets(follow(t, d, 3*time.Second)))
@@ -61,7 +56,7 @@ func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 
 // Trouble is reported as a message, once and then on change. Its end is reported when a list is accepted in full.
 func TestTroubleIsReportedOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var reported []string
 		reset := scripted{err: "read tcp 127.0.0.1:%d->127.0.0.1:8500: connection reset by peer"}
 		a := &agent{replies: []scripted{
@@ -97,7 +92,7 @@ func TestTroubleIsReportedOnce(t *testing.T) {
 		assert.Equal(t, []uint64{1, 3, 5}, []uint64{s.Applied, s.Refused, s.Failed})
 		assert.True(t, s.AcceptedAt.After(start))
 	})
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var reported []string
 		a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("2", ""), list("2", "").late(30 * time.Second), list("3", "me").late(time.Minute), list("3", "me").quiet()}}
 		d := consulOf(t, a, func(c *Config) { c.Self = []string{"me:1"}; troubles(&reported)(c) })
@@ -112,7 +107,7 @@ func TestTroubleIsReportedOnce(t *testing.T) {
 }
 
 func TestTheReceiverOwnsTheSet(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a b"), list("11", "a b c").late(time.Second), list("11", "a b c").quiet()}}
 		d := consulOf(t, a, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -130,7 +125,7 @@ func TestTheReceiverOwnsTheSet(t *testing.T) {
 
 // An upstream to which a connection has ended at the sidecar itself leaves the set, whatever its address says.
 func TestUpstreamThatIsTheSidecarLeavesTheSet(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a me"), list("11", "a b me").late(time.Minute), list("11", "a b me").quiet()}}
 		d := consulOf(t, a, nil)
 		assert.False(t, d.LeadsHere("me:1"), "nothing is in force yet")
@@ -151,7 +146,7 @@ func TestUpstreamThatIsTheSidecarLeavesTheSet(t *testing.T) {
 
 // After an empty list was accepted, a failure does not read as if no list had been accepted yet, also not after a reload.
 func TestTroubleAfterAnEmptyList(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a b c"), list("11", ""), list("11", "").late(30 * time.Second), {refuse: true}}}
 		d := consulOf(t, a, nil)
 		assert.Equal(t, "a b c | -", sets(follow(t, d, 5*time.Minute)))
@@ -169,7 +164,7 @@ func TestTroubleAfterAnEmptyList(t *testing.T) {
 // One Discovery after another, as at a reload: what the source says in its
 // bad hours is doubted as if there had been only one.
 func TestTheLastSetIsTakenOver(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var reported []string
 		a := &agent{replies: []scripted{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
 		before := Status{AcceptedAt: time.Now(), Trouble: "the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 4 upstreams kept"}

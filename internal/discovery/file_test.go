@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -21,7 +22,7 @@ import (
 func edits(t *testing.T, first string, later map[int]func(path string)) (all []sent, d *Discovery) {
 	path := filepath.Join(t.TempDir(), "upstreams")
 	require.NoError(t, os.WriteFile(path, []byte(first), 0o600))
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var err error
 		d, err = New(configOf(Settings{File: path}))
 		require.NoError(t, err)
@@ -54,7 +55,7 @@ func TestFileFollowsEdits(t *testing.T) {
 		100: write(t, "d:1"),
 		110: write(t, "d:1 draining=true"), // a fact of an upstream is part of the set
 	})
-	assert.Equal(t, "a b | a b c | a c | a d | d | d", sets(all))
+	assert.Equal(t, "a b | a b c | a c | a d | d | (d)", sets(all))
 	assert.Zero(t, all[0].after)
 	assert.Less(t, all[1].after, 16*time.Second)
 	assert.Empty(t, d.Status().Trouble)

@@ -3,6 +3,7 @@ package discovery
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +35,7 @@ func ups(names string) []pool.Upstream {
 	return arrange(list, own{})
 }
 
-// names is the inverse of ups; "-" is the empty set, "?" none at all.
+// names is the inverse of ups, with upstreams that drain in brackets; "-" is the empty set, "?" none at all.
 func names(set []pool.Upstream) string {
 	switch {
 	case set == nil:
@@ -45,7 +45,11 @@ func names(set []pool.Upstream) string {
 	}
 	var all []string
 	for _, u := range set {
-		all = append(all, strings.TrimSuffix(u.Address, ":1"))
+		name := strings.TrimSuffix(u.Address, ":1")
+		if u.Draining {
+			name = "(" + name + ")"
+		}
+		all = append(all, name)
 	}
 	return strings.Join(all, " ")
 }
@@ -104,7 +108,7 @@ func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 
 	say := a.replies[min(n, len(a.replies)-1)]
 	if say.refuse {
-		return nil, fmt.Errorf("dial tcp 127.0.0.1:8500: connect: connection refused")
+		return nil, errors.New("dial tcp 127.0.0.1:8500: connect: connection refused")
 	}
 	if say.err != "" {
 		return nil, fmt.Errorf(say.err, 40_000+n)
@@ -120,11 +124,8 @@ func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	resp := &http.Response{
-		StatusCode: say.status, Header: http.Header{}, Request: r,
+		StatusCode: cmp.Or(say.status, http.StatusOK), Header: http.Header{}, Request: r,
 		Body: io.NopCloser(io.MultiReader(strings.NewReader(say.body), &endless{text: say.endless})),
-	}
-	if say.status == 0 {
-		resp.StatusCode = http.StatusOK
 	}
 	if say.index != "" {
 		resp.Header.Set("X-Consul-Index", say.index)
@@ -170,7 +171,7 @@ type sent struct {
 	set   []pool.Upstream
 }
 
-// follow runs d for so long, and returns what it sent. It must be called in a bubble.
+// follow runs d for so long, and returns what it sent. It needs simulated time.
 func follow(t *testing.T, d *Discovery, howLong time.Duration) []sent {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), howLong)
@@ -213,12 +214,6 @@ func configOf(s Settings) Config {
 // troubles records each trouble that a Discovery reports.
 func troubles(into *[]string) func(*Config) {
 	return func(c *Config) { c.Changed = func(s Status) { *into = append(*into, s.Trouble) } }
-}
-
-// bubble runs f where time is simulated.
-func bubble(t *testing.T, f func(*testing.T)) {
-	t.Helper()
-	synctest.Test(t, f)
 }
 
 // many is the names of n upstreams, as in "a b c".

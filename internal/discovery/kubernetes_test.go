@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/test/certs"
 )
 
@@ -126,25 +124,12 @@ func endpoint(pod, address, state string) object {
 	return e
 }
 
-func openKubernetes(_ *testing.T, k Kubernetes) *kubernetes { return &kubernetes{cfg: k} }
-
-// listed returns the addresses of a reply, those that drain in brackets.
+// listed returns the addresses of a reply.
 func listed(t *testing.T, k *kubernetes) string {
 	t.Helper()
 	r, err := k.query(t.Context(), 0)
 	require.NoError(t, err)
-	return brackets(arrange(r.upstreams, own{}))
-}
-
-func brackets(set []pool.Upstream) string {
-	var all []string
-	for _, u := range set {
-		if u.Draining {
-			u.Address = "(" + u.Address + ")"
-		}
-		all = append(all, u.Address)
-	}
-	return strings.Join(all, " ")
+	return names(arrange(r.upstreams, own{}))
 }
 
 // A pod is one upstream whatever addresses it has, drains while it serves and
@@ -158,7 +143,7 @@ func TestEndpointSlices(t *testing.T) {
 			endpoint("d", "10.0.0.4", "starting"), endpoint("e", "10.0.0.5", "")),
 		slice("moved", "1", "IPv4", endpoint("a", "10.0.0.1", "ready"), endpoint("", "10.0.0.9", "ready")),
 	}
-	assert.Equal(t, "10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 10.0.0.9:9001 [fd00::6]:9001", listed(t, openKubernetes(t, cfg)))
+	assert.Equal(t, "10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 10.0.0.9:9001 [fd00::6]:9001", listed(t, &kubernetes{cfg: cfg}))
 }
 
 // Where a service has several ports, the one that is named counts.
@@ -169,18 +154,18 @@ func TestPortsOfASlice(t *testing.T) {
 	a.slices = []object{s}
 	for name, want := range map[string]string{"http": "10.0.0.1:9001", "metrics": "10.0.0.1:9100"} {
 		cfg.Port = name
-		assert.Equal(t, want, listed(t, openKubernetes(t, cfg)))
+		assert.Equal(t, want, listed(t, &kubernetes{cfg: cfg}))
 	}
 	s["ports"] = append([]object{{"name": "gossip", "port": 53, "protocol": "UDP"}}, s["ports"].([]object)[0])
 	cfg.Port = ""
-	assert.Equal(t, "10.0.0.1:9001", listed(t, openKubernetes(t, cfg)), "its only TCP port")
+	assert.Equal(t, "10.0.0.1:9001", listed(t, &kubernetes{cfg: cfg}), "its only TCP port")
 	s["ports"] = append(s["ports"].([]object), object{"name": "metrics", "port": 9100})
 	for name, flaw := range map[string]string{
 		"":       `slice "one": the service has the TCP ports ["http" "metrics"]: name one with port`,
 		"gossip": `slice "one": the service has no TCP port "gossip", but ["http" "metrics"]`,
 	} {
 		cfg.Port = name
-		r, err := openKubernetes(t, cfg).query(t.Context(), 0)
+		r, err := (&kubernetes{cfg: cfg}).query(t.Context(), 0)
 		require.NoError(t, err)
 		assert.Empty(t, r.upstreams)
 		assert.EqualError(t, r.skipReason, flaw)
@@ -191,7 +176,7 @@ func TestPortsOfASlice(t *testing.T) {
 func TestWatches(t *testing.T) {
 	a, cfg := newAPIServer(t)
 	a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
-	k := openKubernetes(t, cfg)
+	k := &kubernetes{cfg: cfg}
 	assert.Equal(t, "10.0.0.1:9001", listed(t, k))
 
 	a.events <- []any{
@@ -224,7 +209,7 @@ func TestWatches(t *testing.T) {
 func TestARestoredCluster(t *testing.T) {
 	a, cfg := newAPIServer(t)
 	a.version, a.slices = 1200, []object{slice("one", "1200", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
-	k := openKubernetes(t, cfg)
+	k := &kubernetes{cfg: cfg}
 	assert.Equal(t, "10.0.0.1:9001", listed(t, k))
 	a.mu.Lock()
 	a.version, a.slices = 1001, []object{slice("one", "1001", "IPv4", endpoint("b", "10.0.0.2", "ready"))}
@@ -241,7 +226,7 @@ func TestARestoredCluster(t *testing.T) {
 // A failure says nothing of the upstreams; the next reply is a list.
 func TestFailuresOfAnAPIServer(t *testing.T) {
 	a, cfg := newAPIServer(t)
-	k := openKubernetes(t, cfg)
+	k := &kubernetes{cfg: cfg}
 	fails := func(why string) {
 		t.Helper()
 		_, err := k.query(t.Context(), 0)
@@ -256,7 +241,7 @@ func TestFailuresOfAnAPIServer(t *testing.T) {
 	say(403)
 	fails("no such luck")
 	say(0)
-	assert.Empty(t, listed(t, k))
+	assert.Equal(t, "-", listed(t, k))
 	say(503)
 	fails("no such luck")
 	say(0)
@@ -287,7 +272,7 @@ func TestAnAPIServerDoesNotSteerTheClient(t *testing.T) {
 	} {
 		a, cfg := newAPIServer(t)
 		a.hostile = hostile
-		_, err := openKubernetes(t, cfg).query(t.Context(), 0)
+		_, err := (&kubernetes{cfg: cfg}).query(t.Context(), 0)
 		assert.ErrorContains(t, err, why)
 		assert.Len(t, a.asked, 1)
 	}
@@ -307,6 +292,6 @@ func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
 	_, err := New(configOf(Settings{Kubernetes: &cfg}))
 	require.NoError(t, err, "the configuration of a pod can be checked elsewhere")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err = openKubernetes(t, cfg).query(t.Context(), 0)
+	_, err = (&kubernetes{cfg: cfg}).query(t.Context(), 0)
 	assert.EqualError(t, err, "the Kubernetes API gives no reply: this process does not run in a pod of a cluster: set kubeconfig to a file")
 }

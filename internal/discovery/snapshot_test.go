@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +24,7 @@ func TestWhenASnapshotIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	for says, want := range map[string]string{"a": "a", "": "old | -"} {
 		require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
-		bubble(t, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			replies := []scripted{list("2", says), list("2", says).late(30 * time.Second), list("2", says).quiet()}
 			assert.Equal(t, want, sets(follow(t, consulOf(t, &agent{replies: replies}, keeping(path)), time.Minute)))
 		})
@@ -53,7 +54,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "snapshot")
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
-			bubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").quiet()}}
 				var reported []string
 				d := consulOf(t, a, func(cfg *Config) { cfg.Snapshot = path; troubles(&reported)(cfg) })
@@ -71,7 +72,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 }
 
 func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "missing", "snapshot")
 		d := consulOf(t, &agent{replies: []scripted{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)), "and costs nothing else")
@@ -80,7 +81,7 @@ func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
 }
 
 func TestSnapshotWithoutAFileIsNoError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		d := consulOf(t, &agent{replies: []scripted{{refuse: true}}}, keeping(filepath.Join(t.TempDir(), "none")))
 		assert.Empty(t, follow(t, d, time.Minute))
 		assert.NotContains(t, d.Status().Trouble, "snapshot")
@@ -99,7 +100,7 @@ func TestSnapshotKeepsLengths(t *testing.T) {
 	assert.Empty(t, saved(), "there is no file")
 	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("a")), 0o600))
 	assert.Empty(t, saved(), "a file of an earlier version")
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		d := consulOf(t, &agent{}, keeping(path))
 		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
@@ -135,7 +136,7 @@ func TestSnapshotKeepsLengths(t *testing.T) {
 func TestLengthsReplaceNoSnapshotOfAnotherSource(t *testing.T) {
 	path, text := filepath.Join(t.TempDir(), "snapshot"), strings.Replace(snapshotOf("a"), "rules", "other", 1)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		d := consulOf(t, &agent{}, keeping(path))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
