@@ -16,18 +16,10 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// steady adds seconds with the same number of arriving jobs, each with one core-second.
-func steady(load []float64, seconds int, jobs float64) []float64 {
-	for range seconds {
-		load = append(load, jobs)
-	}
-	return load
-}
-
 // Ten minutes that need 2 cores, and one minute that needs 30.
 func TestAdvice(t *testing.T) {
-	load := steady(steady(nil, 600, 2), 60, 30)
-	load[0] = 100 // a peak of one second is averaged over a minute
+	load := slices.Concat(slices.Repeat([]float64{2}, 600), slices.Repeat([]float64{30}, 60)) // each second's cores
+	load[0] = 100                                                                             // a peak of one second is averaged over a minute
 	var jobs []float64
 	for _, cores := range load {
 		jobs = append(jobs, cores/2)
@@ -40,7 +32,7 @@ func TestAdvice(t *testing.T) {
 	assert.Equal(t, []float64{1.5, 1.5}, []float64{a.Full, a.FullBusiest})
 	assert.Equal(t, 43, a.Needed, "30 cores and 2.33 times their root are 42.8")
 
-	load = steady(load, 60, 5)
+	load = append(load, slices.Repeat([]float64{5}, 60)...)
 	a = Advise(fleet, time.Second, load, load)
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{0.25, 1.5}, []float64{a.Full, a.FullBusiest}, "the busiest minute is over")
@@ -112,11 +104,7 @@ func TestDemand(t *testing.T) {
 // are per upstream and hour. By Erlang C, 30 % of jobs wait for one of 24 cores, and a share of exp(-4 t / 2 s) of them
 // waits longer than t.
 func TestPlan(t *testing.T) {
-	load := steady(nil, 600, 20)
-	var jobs []float64
-	for _, cores := range load {
-		jobs = append(jobs, cores/2)
-	}
+	load, jobs := slices.Repeat([]float64{20}, 600), slices.Repeat([]float64{10}, 600)
 	for wait, want := range map[time.Duration]int{time.Hour: 21, 5 * time.Second: 22, time.Second: 24, time.Millisecond: 29} {
 		a := Advise(Fleet{Upstreams: 20, Cores: 20}, time.Second, jobs, load)
 		a.Plan(Settings{Target: Target{WaitP95: wait}, UpstreamPrice: 3})
@@ -188,7 +176,7 @@ func TestCapacityWithoutCores(t *testing.T) {
 		assert.InEpsilon(t, 3.0*upstreams/3600/(can/2), *a.CostPerJob, 0.1)
 
 		m = New(start)
-		changes := play(m, queued(arrivals, slots, takes))
+		changes, _ := play(m, queued(arrivals, slots, takes))
 		require.Contains(t, modes(changes), QueueGrows)
 		a = m.View(since(725), states).Capacity
 		require.NotNil(t, a)

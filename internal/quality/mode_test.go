@@ -42,14 +42,8 @@ func (x timed) job() record.Job {
 }
 
 // play passes jobs, in the order of their arrival, to a machine, evaluates it every second, and returns the modes that the
-// fleet entered.
-func play(m *Machine, jobs []record.Job) []Change {
-	changes, _ := playAt(m, jobs)
-	return changes
-}
-
-// playAt also returns when each mode was entered.
-func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
+// fleet entered, and when.
+func play(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 	type event struct {
 		at    time.Time
 		job   *record.Job
@@ -113,7 +107,7 @@ func TestTable1(t *testing.T) {
 		jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first[i], lastByte: last[i]}.job())
 	}
 	m := New(start)
-	changes := play(m, jobs)
+	changes, _ := play(m, jobs)
 	require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
 	assert.Equal(t, []any{Steady, since(39)}, []any{changes[1].From, changes[1].Since})
 	assert.InDelta(t, (39.3-2.51)/15, changes[1].Trend.Slope, 0.3)
@@ -140,7 +134,7 @@ func TestSlopesOfTables3And4(t *testing.T) {
 				jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first, lastByte: first + 20}.job())
 			}
 			m := New(start)
-			changes := play(m, jobs)
+			changes, _ := play(m, jobs)
 			if c.workers == 64 {
 				assert.Equal(t, []Mode{Steady}, modes(changes), "it is flat")
 				assert.Nil(t, m.View(since(0), nil).Fleet.DeadlineJobs)
@@ -193,7 +187,7 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 				add(begin+float64(i%7), false)
 			}
 			m := New(start)
-			changes, at := playAt(m, jobs)
+			changes, at := play(m, jobs)
 			list := modes(changes)
 			require.GreaterOrEqual(t, len(list), 4)
 			assert.Equal(t, []Mode{Steady, QueueGrows, JobsFail, QueueGrows}, list[:4])
@@ -231,13 +225,14 @@ func queue(servers int, load float64, rng *rand.Rand) []record.Job {
 }
 
 func TestStableQueueIsSteady(t *testing.T) {
-	assert.Equal(t, []Mode{Steady}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
+	changes, _ := play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))
+	assert.Equal(t, []Mode{Steady}, modes(changes))
 }
 
 // At a load of 1.1 the mode is growing, and remains so.
 func TestOverloadedQueueGrows(t *testing.T) {
 	m := New(start)
-	changes, at := playAt(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
+	changes, at := play(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
 	require.Equal(t, []Mode{Steady, QueueGrows}, modes(changes))
 	assert.Less(t, at[1].Sub(start), 3*time.Minute)
 	// Of 17.6 arriving jobs per second, 1.6 have to wait.
@@ -319,7 +314,7 @@ func TestEndOfARise(t *testing.T) {
 		})
 	}
 	for fallen, late := range map[float64]bool{20: false, 22: true} { // half-way back from 32 s, and less
-		changes, at := playAt(New(start), ramp(900, func(i float64) float64 {
+		changes, at := play(New(start), ramp(900, func(i float64) float64 {
 			if i > 60 {
 				return fallen
 			}
