@@ -114,31 +114,83 @@ func TestScrapesAreBounded(t *testing.T) {
 	}
 }
 
+// Each event changes these series, and no others.
 func TestCountedEvents(t *testing.T) {
-	for _, c := range []struct {
+	shadowed := func(to string, cost, there float64) record.Attempt {
+		return record.Attempt{Upstream: "x:1", Explanation: pool.Explanation{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
+	}
+	for name, c := range map[string]struct {
 		events func(m *Metrics)
 		want   map[string]float64
 	}{
-		{func(m *Metrics) { m.Withdrawn(true); m.Withdrawn(false); m.Withdrawn(false) }, map[string]float64{
+		"withdrawals": {func(m *Metrics) { m.Withdrawn(true); m.Withdrawn(false); m.Withdrawn(false) }, map[string]float64{
 			`pilotfish_withdrawals_total{outcome="accepted"}`: 1,
 			`pilotfish_withdrawals_total{outcome="refused"}`:  2,
 		}},
-		{func(m *Metrics) { m.Probed(true); m.Probed(false); m.Probed(true) }, map[string]float64{
+		"probes": {func(m *Metrics) { m.Probed(true); m.Probed(false); m.Probed(true) }, map[string]float64{
 			`pilotfish_probes_total{outcome="answered"}`: 2,
 			`pilotfish_probes_total{outcome="failed"}`:   1,
 		}},
-		{func(m *Metrics) { m.QueueEntered(selection.High); m.QueueEntered(selection.Low) }, map[string]float64{
+		"the queue is entered": {func(m *Metrics) { m.QueueEntered(selection.High); m.QueueEntered(selection.Low) }, map[string]float64{
 			`pilotfish_queue_jobs{priority="high"}`: 1,
 			`pilotfish_queue_jobs{priority="low"}`:  1,
 		}},
-		{func(m *Metrics) { m.QueueLeft(selection.High, 3*time.Second) }, map[string]float64{
+		"the queue is left": {func(m *Metrics) { m.QueueLeft(selection.High, 3*time.Second) }, map[string]float64{
 			`pilotfish_queue_jobs{priority="high"}`:               -1,
 			`pilotfish_queue_wait_seconds_count{priority="high"}`: 1,
 			`pilotfish_queue_wait_seconds_sum{priority="high"}`:   3,
 		}},
+		"a prefetch is neither a job nor a pick": {func(m *Metrics) {
+			m.Ended(&record.Job{Facts: intake.Facts{Prefetch: true}, Total: time.Second, Body: 9, Attempts: []record.Attempt{{Upstream: "x:1"}}})
+		}, map[string]float64{
+			`pilotfish_prefetches_total{outcome="answered"}`: 1,
+		}},
+		"a job finds prefetched data": {func(m *Metrics) { attempted(m, record.Attempt{Explanation: pool.Explanation{Prefetched: true}}) }, map[string]float64{
+			"pilotfish_prefetches_used_total":     1,
+			`pilotfish_picks_total{cache="none"}`: 1,
+		}},
+		"heavy jobs": {func(m *Metrics) {
+			attempted(m, record.Attempt{Explanation: pool.Explanation{Heavy: true, Dedicated: true}})
+			attempted(m, record.Attempt{Explanation: pool.Explanation{Heavy: true}})
+		}, map[string]float64{
+			`pilotfish_heavy_picks_total{upstream_kind="dedicated"}`: 1,
+			`pilotfish_heavy_picks_total{upstream_kind="ordinary"}`:  1,
+			`pilotfish_picks_total{cache="none"}`:                    2,
+		}},
+		"a shadow policy": {func(m *Metrics) {
+			attempted(m, shadowed("x:1", 2, 2))
+			attempted(m, shadowed("y:1", 1, 4))
+			attempted(m, shadowed("y:1", 0, 6))
+			attempted(m, shadowed("", 8, 0))
+		}, map[string]float64{
+			`pilotfish_shadow_choices_total{choice="same"}`:    1,
+			`pilotfish_shadow_choices_total{choice="other"}`:   2,
+			`pilotfish_shadow_cost_seconds_total{of="policy"}`: 3,
+			`pilotfish_shadow_cost_seconds_total{of="shadow"}`: 12,
+			`pilotfish_picks_total{cache="none"}`:              4,
+		}},
+		"an attempt with a load hint": {func(m *Metrics) { attempted(m, hinted("u:1")) }, map[string]float64{
+			`pilotfish_picks_total{cache="assumed"}`:                               1,
+			`pilotfish_cache_finds_total{believed="assumed",found="miss"}`:         1,
+			`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:1"}`: 1,
+			`pilotfish_upstream_first_byte_seconds_count{upstream="u:1"}`:          1,
+			`pilotfish_upstream_first_byte_seconds_sum{upstream="u:1"}`:            3,
+			`pilotfish_upstream_wait_seconds_count{upstream="u:1"}`:                1,
+			`pilotfish_upstream_wait_seconds_sum{upstream="u:1"}`:                  2,
+			`pilotfish_upstream_fetch_seconds_count{upstream="u:1"}`:               1,
+			`pilotfish_upstream_fetch_seconds_sum{upstream="u:1"}`:                 1,
+		}},
+		"missing fields of a hint do not count": {func(m *Metrics) {
+			attempted(m, record.Attempt{Upstream: "u:1", Outcome: pool.Answered, FirstByte: -1, Hint: &pool.Hint{Known: true, Cached: true, Waited: -1, Fetched: -1}})
+		}, map[string]float64{
+			`pilotfish_picks_total{cache="none"}`:                                  1,
+			`pilotfish_cache_finds_total{believed="none",found="hit"}`:             1,
+			`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:1"}`: 1,
+		}},
 	} {
 		m := newMetrics()
-		assert.Equal(t, c.want, changes(t, m, func() { c.events(m) }))
+		m.Joined([]string{"u:1"})
+		assert.Equal(t, c.want, changes(t, m, func() { c.events(m) }), name)
 	}
 }
 
@@ -236,24 +288,6 @@ func TestOutcomesOfJobsAndAttemptsAgree(t *testing.T) {
 	} {
 		assert.Equal(t, attempt.String(), o.String())
 	}
-}
-
-// A prefetch is counted neither as a job nor as a pick. The job that finds its data counts as a
-// use of the prefetch.
-func TestPrefetches(t *testing.T) {
-	m := newMetrics()
-	assert.Equal(t, map[string]float64{`pilotfish_prefetches_total{outcome="answered"}`: 1}, changes(t, m, func() {
-		m.Ended(&record.Job{Facts: intake.Facts{Prefetch: true}, Total: time.Second, Body: 9, Attempts: []record.Attempt{{Upstream: "u:1"}}})
-	}))
-	used := changes(t, m, func() {
-		m.Ended(&record.Job{Attempts: []record.Attempt{{Explanation: pool.Explanation{Prefetched: true}}}})
-	})
-	assert.InDelta(t, 1, used["pilotfish_prefetches_used_total"], 0)
-	picks := changes(t, m, func() {
-		m.Ended(&record.Job{Attempts: []record.Attempt{{Explanation: pool.Explanation{Heavy: true, Dedicated: true}}, {Explanation: pool.Explanation{Heavy: true}}, {}}})
-	})
-	assert.InDelta(t, 1, picks[`pilotfish_heavy_picks_total{upstream_kind="dedicated"}`], 0)
-	assert.InDelta(t, 1, picks[`pilotfish_heavy_picks_total{upstream_kind="ordinary"}`], 0)
 }
 
 // Unknown values of a job are not counted, nor is the body of a refused job.

@@ -178,42 +178,8 @@ func hinted(upstream string) record.Attempt {
 	}
 }
 
-func TestAttemptsAtAnUpstream(t *testing.T) {
+func TestDataFinds(t *testing.T) {
 	m := newMetrics()
-	m.Joined([]string{"u:1", "u:2"})
-	assert.Equal(t, map[string]float64{
-		`pilotfish_picks_total{cache="assumed"}`:                               1,
-		`pilotfish_cache_finds_total{believed="assumed",found="miss"}`:         1,
-		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:1"}`: 1,
-		`pilotfish_upstream_first_byte_seconds_count{upstream="u:1"}`:          1,
-		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:1"}`:            3,
-		`pilotfish_upstream_wait_seconds_count{upstream="u:1"}`:                1,
-		`pilotfish_upstream_wait_seconds_sum{upstream="u:1"}`:                  2,
-		`pilotfish_upstream_fetch_seconds_count{upstream="u:1"}`:               1,
-		`pilotfish_upstream_fetch_seconds_sum{upstream="u:1"}`:                 1,
-	}, changes(t, m, func() { attempted(m, hinted("u:1")) }))
-
-	attempt := hinted("u:2")
-	attempt.Hint.Cached, attempt.Hint.Waited, attempt.Hint.Fetched = true, -1, -1
-	assert.Equal(t, map[string]float64{
-		`pilotfish_picks_total{cache="assumed"}`:                               1,
-		`pilotfish_cache_finds_total{believed="assumed",found="hit"}`:          1,
-		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:2"}`: 1,
-		`pilotfish_upstream_first_byte_seconds_count{upstream="u:2"}`:          1,
-		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:2"}`:            3,
-	}, changes(t, m, func() { attempted(m, attempt) }), "missing fields do not count")
-
-	m.Left([]string{"u:2"})
-	for name := range series(t, m.registry) {
-		assert.NotContains(t, name, "u:2")
-	}
-}
-
-func TestShadow(t *testing.T) {
-	m := newMetrics()
-	shadowed := func(to string, cost, there float64) *record.Attempt {
-		return &record.Attempt{Upstream: "u:1", Explanation: pool.Explanation{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
-	}
 	data := func(a record.Attempt) *record.Job {
 		return &record.Job{Facts: intake.Facts{Key: 1}, Completeness: intake.Complete, Attempts: []record.Attempt{a}}
 	}
@@ -230,16 +196,4 @@ func TestShadow(t *testing.T) {
 		`pilotfish_data_finds_total{found="hit",of="shadow"}`:  1,
 		`pilotfish_data_finds_total{found="miss",of="shadow"}`: 1,
 	}, found)
-	assert.Equal(t, map[string]float64{
-		`pilotfish_shadow_choices_total{choice="same"}`:    1,
-		`pilotfish_shadow_choices_total{choice="other"}`:   2,
-		`pilotfish_shadow_cost_seconds_total{of="policy"}`: 3,
-		`pilotfish_shadow_cost_seconds_total{of="shadow"}`: 12,
-		`pilotfish_picks_total{cache="none"}`:              4,
-	}, changes(t, m, func() {
-		m.attempts.attempted(shadowed("u:1", 2, 2))
-		m.attempts.attempted(shadowed("u:2", 1, 4))
-		m.attempts.attempted(shadowed("u:2", 0, 6))
-		m.attempts.attempted(shadowed("", 8, 0))
-	}))
 }
