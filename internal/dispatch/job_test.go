@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/health"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -136,12 +135,10 @@ func (h *history) release(j *Job) {
 // Random histories make only the transitions that are drawn, all of them, and keep the invariant of each state. No job is lost
 // or counted twice (invariant 1). Upstreams 0 to 3 report, 4 and 5 have health checks.
 func TestRandomHistories(t *testing.T) {
-	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
-	require.NoError(t, err)
 	seen := map[[2]state]bool{}
 	for seed := range uint64(16) {
 		h := &history{
-			fixture: newFixtureOver(t, 6, pool.Settings{Policy: selection.LeastInFlight{}, Detector: detector, Interval: 5 * time.Second, Withdraw: true}, func(c *Config) {
+			fixture: newFixtureOver(t, 6, pool.Settings{Withdraw: true}, func(c *Config) {
 				c.Queue.Jobs, c.Projects.Limit, c.Projects.PerMinute = 6, []float64{0, 1, 2, 0.5}[seed%4], 60*int(seed%3)
 			}),
 			rng: rand.New(rand.NewPCG(seed, 3)), now: start,
