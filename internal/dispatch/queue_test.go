@@ -62,14 +62,36 @@ func (n naive) push(e *Job, cfg QueueSettings) (naive, []*Job, bool) {
 	return append(rest, e), shed, true
 }
 
+// pass serves each job or passes it over, at random. The passed jobs are in order, without those that follow another one of a
+// project at its limit, whatever leaves the queue. pass returns the rest of the queue.
+func (n naive) pass(t *testing.T, q *queue, rng *rand.Rand) (rest naive) {
+	var want, seen naive
+	results, limited, passed := map[*Job]claimResult{}, rng.Uint64N(4), map[selection.Priority]bool{}
+	for _, j := range n.order() {
+		results[j] = []claimResult{served, passedOver}[rng.IntN(2)]
+		if j.Project != limited {
+			want = append(want, j)
+			continue
+		}
+		if results[j] = atLimit; !passed[j.Priority] {
+			want = append(want, j)
+		}
+		passed[j.Priority] = true
+	}
+	q.serve(func(j *Job) claimResult { seen = append(seen, j); return results[j] })
+	require.Equal(t, want, seen)
+	return slices.DeleteFunc(slices.Clone(n), func(j *Job) bool { return results[j] == served })
+}
+
 func TestAgainstNaiveQueue(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		cfg := QueueSettings{Jobs: 1 + rng.IntN(20), Bytes: settings.Size(1 + rng.Int64N(2000))}
+		cfg := QueueSettings{Jobs: 1 + rng.IntN(40), Bytes: settings.Size(1 + rng.Int64N(4000))}
 		q := newQueue(cfg)
 		var n naive
 		for range 500 {
-			if rng.IntN(3) > 0 {
+			switch k := rng.IntN(30); {
+			case k < 19:
 				e := jobThatWaits(selection.Priority(rng.IntN(2)), rng.Int64N(300))
 				e.Project = rng.Uint64N(4)
 				next, wantShed, ok := n.push(e, cfg)
@@ -77,59 +99,19 @@ func TestAgainstNaiveQueue(t *testing.T) {
 				require.Equal(t, ok, pushed)
 				require.Equal(t, wantShed, shed)
 				n = next
-			} else if len(n) > 0 {
+			case k < 29 && len(n) > 0:
 				i := rng.IntN(len(n))
 				require.True(t, q.remove(n[i]))
 				require.False(t, q.remove(n[i]), "removed twice")
 				n = slices.Delete(n, i, i+1)
+			default:
+				n = n.pass(t, &q, rng)
 			}
 			var order []*Job
 			q.serve(func(j *Job) claimResult { order = append(order, j); return passedOver })
 			require.Equal(t, n.order(), order)
 			require.Equal(t, len(n), q.len())
 			require.Equal(t, n.bytes(), q.bytes)
-		}
-	}
-}
-
-// A pass goes through the jobs in order, whatever leaves the queue, without the other jobs of a project at its limit.
-func TestServeKeepsTheOrder(t *testing.T) {
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		q, projects := newQueue(DefaultQueue()), 1+rng.Uint64N(6)
-		var n naive
-		for range rng.IntN(40) {
-			j := jobThatWaits(selection.Priority(rng.IntN(2)), 0)
-			j.Project = rng.Uint64N(projects)
-			n, _, _ = n.push(j, DefaultQueue())
-			_, ok := q.push(start, j)
-			require.True(t, ok)
-		}
-		for range 3 {
-			var want, left naive
-			results := map[*Job]claimResult{}
-			limited := map[uint64]bool{rng.Uint64N(projects): true}
-			was := map[[2]uint64]bool{}
-			for _, j := range n.order() {
-				results[j] = []claimResult{served, passedOver}[rng.IntN(2)]
-				line := [2]uint64{uint64(j.Priority), j.Project}
-				if limited[j.Project] {
-					results[j] = atLimit
-				}
-				if !was[line] || !limited[j.Project] {
-					want = append(want, j)
-				}
-				was[line] = true
-			}
-			for _, j := range n {
-				if results[j] != served {
-					left = append(left, j)
-				}
-			}
-			var seen naive
-			q.serve(func(j *Job) claimResult { seen = append(seen, j); return results[j] })
-			require.Equal(t, want, seen)
-			n = left
 		}
 	}
 }
