@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +9,6 @@ import (
 
 	"example.org/pilotfish/internal/health"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // withdrawer makes an attempt that can be withdrawn; the test ends it.
@@ -85,49 +83,6 @@ func TestACancelledMoveDoesNotCount(t *testing.T) {
 	}
 }
 
-// No job is moved to an upstream that lets a trial job through: it may hang, too, and a job is moved only once.
-func TestAMovedJobIsNoTrialJob(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // for the breakers' library
-		f := newFixture(t, 3, nil)
-		var jobs []*Job
-		for _, i := range []int{0, 1, 2, 2, 2} { // the third is the busiest
-			j := f.Begin(Request{Withdraw: withdrawer{}})
-			j.tried = *pool.NewAddressSet([]string{address((i + 1) % 3), address((i + 2) % 3)})
-			f.claim(start, j)
-			j.tried = *pool.NewAddressSet([]string{address(i)})
-			jobs = append(jobs, j)
-		}
-		check := func(now time.Time, i int) { f.Pool().Checked(now, address(i), health.ErrNoResponse) }
-		for i := range 2 {
-			check(start, i)
-			check(start, i)
-		}
-		time.Sleep(time.Minute)
-		now := start.Add(time.Minute)
-		check(now, 0)
-		assert.Equal(t, jobs[:2], f.Reconsider(now))
-		for _, j := range jobs[:2] {
-			assert.Equal(t, address(2), j.to.Address)
-		}
-	})
-}
-
-// A job that cannot leave an upstream, because it has tried the others, does not hold up those behind it.
-func TestAJobThatCannotMoveHoldsUpNobody(t *testing.T) {
-	f := newFixture(t, 4, nil)
-	for _, i := range []int{0, 2, 3} {
-		f.at(start, 1).Job.tried.Add(address(i))
-	}
-	stuck, free := f.at(start, 1).Job, f.at(start, 1).Job
-	for _, i := range []int{0, 2, 3} {
-		stuck.tried.Add(address(i))
-	}
-	f.hang(start.Add(time.Second), 1, 4)
-	moved := f.Reconsider(start.Add(time.Second))
-	assert.Contains(t, moved, free)
-	assert.NotContains(t, moved, stuck)
-}
-
 func TestBoundsOnMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(c *Config)
@@ -177,8 +132,7 @@ func TestAJobThatMayHaveBegunMovesOnce(t *testing.T) {
 
 // asked is a job that upstream 1 is asked to withdraw a second after the start: it drains, and jobs wait there.
 func asked(t *testing.T) (*fixture, Grant) {
-	f := newFixture(t, 4, nil)
-	f.Pool().SetSettings(pool.Settings{Policy: selection.LeastInFlight{}, Interval: 5 * time.Second, Breaker: health.Default(), Withdraw: true})
+	f := newFixtureOver(t, 4, pool.Settings{Withdraw: true}, nil)
 	g := f.at(start, 1)
 	f.Pool().Drain(address(1), true)
 	now := start.Add(time.Second)
