@@ -49,23 +49,6 @@ func TestTheShadowsChoice(t *testing.T) {
 	assert.Equal(t, []selection.Cache{selection.NotCached, selection.Cached}, []selection.Cache{second.ShadowCache, last.ShadowCache})
 }
 
-// query calls every query that looks at the upstreams, for jobs of each kind.
-func (f *fixture) query(now time.Time) {
-	one := places([]string{upstreams(2)[1].Address})
-	for _, r := range []Request{
-		{}, {Project: 3, Priority: selection.High}, {Project: 99, Bytes: 7}, {Project: 4, Among: one},
-		{Project: 8, Data: &intake.Parts{Set: true, Parts: []intake.Part{{Key: 8}, {Key: 9}, {Key: 77}}}},
-		{Project: 6, Data: &intake.Parts{Parts: []intake.Part{{Key: 11, Bytes: 64}, {Key: 12, Bytes: 64}}}},
-	} {
-		_, _ = f.Explain(now, r)
-		f.Probes(now, r, nil)
-	}
-	f.IsFull(now)
-	f.AllTried(now, one, false)
-	f.Open(3)
-	f.States(now)
-}
-
 // Over random histories, a pool makes the same choices with a shadow, and with queries between the events, as without.
 func TestNeitherShadowsNorQueriesChangeChoices(t *testing.T) {
 	names, others := selection.Names(), 0
@@ -89,8 +72,10 @@ func TestNeitherShadowsNorQueriesChangeChoices(t *testing.T) {
 			var chose [3]Choice
 			for i, f := range pools {
 				f.cfg.Probe, f.norms.service = true, 5
-				if i == 2 && step%3 == 0 {
-					f.query(now)
+				if i == 2 && step%10 == 0 {
+					for _, query := range queries {
+						query(f, now)
+					}
 				}
 				switch {
 				case event == 0:
@@ -148,7 +133,41 @@ func BenchmarkShadow(b *testing.B) {
 	}
 }
 
-// commands are the methods of Pool that change it. All others are queries.
+// everyKind is one request of each kind.
+var everyKind = []Request{
+	{}, {Project: 3, Priority: selection.High}, {Project: 99, Bytes: 7, LengthKey: 5}, {Project: 4, Among: places([]string{upstreams(2)[1].Address})},
+	{Project: 8, Data: &intake.Parts{Set: true, Parts: []intake.Part{{Key: 8}, {Key: 9}, {Key: 77}}}}, chain(1, 2, 3), chain(1, 4),
+}
+
+// forEach queries for each of these requests, and for two that no job has had.
+func forEach(query func(f *fixture, now time.Time, r Request)) func(*fixture, time.Time) {
+	return func(f *fixture, now time.Time) {
+		for _, r := range append(slices.Clip(everyKind), Request{Project: 1234}, chain(1, 2, 5)) {
+			query(f, now, r)
+		}
+	}
+}
+
+var wasTried = places([]string{upstreams(2)[0].Address})
+
+// queries are the methods of Pool that change nothing.
+var queries = map[string]func(f *fixture, now time.Time){
+	"AllTried":   func(f *fixture, now time.Time) { f.AllTried(now, wasTried, false) },
+	"Explain":    forEach(func(f *fixture, now time.Time, r Request) { _, _ = f.Explain(now, r) }),
+	"IsFull":     func(f *fixture, now time.Time) { f.IsFull(now) },
+	"IsHeavy":    forEach(func(f *fixture, _ time.Time, r Request) { f.IsHeavy(r) }),
+	"Holders":    func(f *fixture, now time.Time) { f.Holders(now, []uint64{3, 8, 99}) },
+	"InFlight":   func(f *fixture, _ time.Time) { f.InFlight() },
+	"Len":        func(f *fixture, _ time.Time) { f.Len() },
+	"Lengths":    func(f *fixture, _ time.Time) { f.Lengths() },
+	"ListStates": func(f *fixture, now time.Time) { f.ListStates(now).Next(now, make([]State, 0, 3)) },
+	"Open":       forEach(func(f *fixture, _ time.Time, r Request) { f.Open(r.Project) }),
+	"Openings":   forEach(func(f *fixture, now time.Time, r Request) { f.Openings(now, r.Heavy).Refuses(r, wasTried) }),
+	"Probes":     forEach(func(f *fixture, now time.Time, r Request) { f.Probes(now, r, nil) }),
+	"States":     func(f *fixture, now time.Time) { f.States(now) },
+}
+
+// commands are the methods of Pool that change it.
 var commands = []string{
 	"CacheChanged", "Checked", "Claim", "Drain", "Forget", "Listing", "Prepare", "Probed", "Reconsider", "Replace", "Report", "ReportFailed",
 	"Set", "SetLengths", "SetSettings", "TakePolls", "Withdrawals",
@@ -159,33 +178,6 @@ var memory = []string{"Pool.scratch", "acceptance.counts", "projectState.shortli
 
 // Queries change no field.
 func TestQueriesChangeNoField(t *testing.T) {
-	requests := []Request{
-		{}, {Project: 3, Priority: selection.High}, {Project: 99, Bytes: 7, LengthKey: 5}, {Project: 4, Among: places([]string{upstreams(2)[1].Address})},
-		{Project: 8, Data: &intake.Parts{Set: true, Parts: []intake.Part{{Key: 8}, {Key: 9}, {Key: 77}}}}, chain(1, 2, 3), chain(1, 4),
-	}
-	forEach := func(query func(f *fixture, now time.Time, r Request)) func(*fixture, time.Time) {
-		return func(f *fixture, now time.Time) {
-			for _, r := range append(slices.Clip(requests), Request{Project: 1234}, chain(1, 2, 5)) { // the last two are new
-				query(f, now, r)
-			}
-		}
-	}
-	tried := places([]string{upstreams(2)[0].Address})
-	queries := map[string]func(f *fixture, now time.Time){
-		"AllTried":   func(f *fixture, now time.Time) { f.AllTried(now, tried, false) },
-		"Explain":    forEach(func(f *fixture, now time.Time, r Request) { _, _ = f.Explain(now, r) }),
-		"IsFull":     func(f *fixture, now time.Time) { f.IsFull(now) },
-		"IsHeavy":    forEach(func(f *fixture, _ time.Time, r Request) { f.IsHeavy(r) }),
-		"Holders":    func(f *fixture, now time.Time) { f.Holders(now, []uint64{3, 8, 99}) },
-		"InFlight":   func(f *fixture, _ time.Time) { f.InFlight() },
-		"Len":        func(f *fixture, _ time.Time) { f.Len() },
-		"Lengths":    func(f *fixture, _ time.Time) { f.Lengths() },
-		"ListStates": func(f *fixture, now time.Time) { f.ListStates(now).Next(now, make([]State, 0, 3)) },
-		"Open":       forEach(func(f *fixture, _ time.Time, r Request) { f.Open(r.Project) }),
-		"Openings":   forEach(func(f *fixture, now time.Time, r Request) { f.Openings(now, r.Heavy).Refuses(r, tried) }),
-		"Probes":     forEach(func(f *fixture, now time.Time, r Request) { f.Probes(now, r, nil) }),
-		"States":     func(f *fixture, now time.Time) { f.States(now) },
-	}
 	for of, i := reflect.TypeFor[*Pool](), 0; i < of.NumMethod(); i++ {
 		name := of.Method(i).Name
 		_, isQuery := queries[name]
@@ -206,7 +198,7 @@ func TestQueriesChangeNoField(t *testing.T) {
 		}
 		for i := range 30 {
 			now = now.Add(time.Second)
-			a := f.must(now, requests[i%len(requests)], nil)
+			a := f.must(now, everyKind[i%len(everyKind)], nil)
 			if i%2 == 0 {
 				answer(a, now.Add(time.Second/2))
 			}
