@@ -118,20 +118,6 @@ func TestOwedResponsesMakeASuspect(t *testing.T) {
 	assert.Less(t, went, 6)
 	assert.GreaterOrEqual(t, went, 2)
 	assert.Contains(t, f.state(now, sick).Suspect, fmt.Sprintf("none of its %d open jobs got a response, while", went))
-
-	// An upstream that reports is suspect only if a poll fails, too.
-	f = newFixture(t, "random", 5)
-	f.allIdle(now)
-	now = now.Add(2 * time.Second)
-	went = f.serve(t, now, 1000, sick)
-	assert.Greater(t, went, 100)
-	assert.Equal(t, []string{sick}, f.TakePolls(), "it should report at once")
-	assert.Empty(t, f.TakePolls(), "once")
-	f.serve(t, now.Add(999*time.Millisecond), 10, sick)
-	assert.Empty(t, f.TakePolls(), "a second is not over")
-	f.ReportFailed(now.Add(time.Second), sick, errSilent)
-	assert.Contains(t, f.state(now, sick).Suspect, "none of its ")
-	assert.Zero(t, f.serve(t, now, 100, sick))
 }
 
 // Suspicion is ignored while more than half of the upstreams are suspect: the fault is more likely this sidecar's.
