@@ -29,24 +29,44 @@ type failedLookup struct {
 	at   time.Time
 }
 
-// Resolved records that a name was resolved.
-func (l *Lookups) Resolved() { *l = Lookups{} }
+// Dialed records how a dial to a name ended.
+func (l *Lookups) Dialed(now time.Time, err error) {
+	switch name, failed := failedName(err); {
+	case err == nil:
+		*l = Lookups{}
+	case failed && name != l.last.name:
+		l.last, l.other = failedLookup{name, now}, l.last
+	case failed:
+		l.last.at = now
+	}
+}
 
-// IsShortage records the error of a dial or poll, and reports whether it is a fault of this process, its machine or its
-// resolver. Then it is no evidence against an upstream. The error of a name that does not exist is.
+// IsShortage reports whether the error of a dial or poll is a fault of this process, its machine or its resolver. Then it is
+// no evidence against an upstream. The error of a name that does not exist is.
 func (l *Lookups) IsShortage(now time.Time, err error) bool {
-	lookup, failed := errors.AsType[*net.DNSError](err)
-	switch {
-	case slices.ContainsFunc(shortages, func(one error) bool {
-		return errors.Is(err, one) || failed && strings.HasSuffix(lookup.Err, one.Error()) // net.DNSError does not wrap it
-	}):
+	if isUsedUp(err) {
 		return true
-	case !failed, lookup.IsNotFound:
-		return false
 	}
-	if lookup.Name != l.last.name {
-		l.other = l.last
+	name, failed := failedName(err)
+	other := l.last
+	if name == other.name {
+		other = l.other
 	}
-	l.last = failedLookup{lookup.Name, now}
-	return l.other.name != "" && now.Sub(l.other.at) <= lookupMemory
+	return failed && other.name != "" && now.Sub(other.at) <= lookupMemory
+}
+
+// failedName returns the name whose look-up the resolver did not answer.
+func failedName(err error) (string, bool) {
+	lookup, failed := errors.AsType[*net.DNSError](err)
+	if !failed || lookup.IsNotFound || isUsedUp(err) {
+		return "", false
+	}
+	return lookup.Name, true
+}
+
+func isUsedUp(err error) bool {
+	lookup, failed := errors.AsType[*net.DNSError](err)
+	return slices.ContainsFunc(shortages, func(one error) bool {
+		return errors.Is(err, one) || failed && strings.HasSuffix(lookup.Err, one.Error()) // net.DNSError does not wrap it
+	})
 }

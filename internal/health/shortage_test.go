@@ -39,14 +39,16 @@ func TestLookups(t *testing.T) {
 		var l Lookups
 		for i, lookup := range c.lookups {
 			if lookup == resolved {
-				l.Resolved()
+				l.Dialed(start, nil)
 				continue
 			}
 			err := &net.DNSError{Err: "i/o timeout", Name: lookup, IsTimeout: true}
 			if lookup == "none" {
 				err = &net.DNSError{Err: "no such host", Name: lookup, IsNotFound: true}
 			}
-			assert.Equal(t, c.want[i], l.IsShortage(start.Add(time.Duration(i)*30*time.Second), err), "%s, %d", name, i)
+			now := start.Add(time.Duration(i) * 30 * time.Second)
+			l.Dialed(now, err)
+			assert.Equal(t, c.want[i], l.IsShortage(now, err), "%s, %d", name, i)
 		}
 	}
 }

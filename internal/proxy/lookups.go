@@ -17,14 +17,14 @@ type Lookups struct {
 	names health.Lookups
 }
 
-// Over returns a dialFunc that records the names that another one resolves.
+// Over returns a dialFunc that records the look-ups of another one.
 func (l *Lookups) Over(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
-		if err == nil && hasName(address) {
+		if hasName(address) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.names.Resolved()
+			l.names.Dialed(time.Now(), err)
 		}
 		return c, err
 	}

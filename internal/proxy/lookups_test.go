@@ -17,9 +17,17 @@ func TestWhatShowsThatTheResolverWorks(t *testing.T) {
 		"name.test:1": true, "localhost:1": true, "10.0.0.1:1": false, "[fe80::1%eth0]:1": false, "unix:/run/jobs": false,
 	} {
 		l := new(proxy.Lookups)
-		assert.False(t, l.IsShortage(&net.DNSError{Err: "i/o timeout", Name: "first.test"}))
-		_, err := l.Over(func(context.Context, string, string) (net.Conn, error) { return nil, nil })(t.Context(), "tcp", address)
-		require.NoError(t, err)
-		assert.Equal(t, !works, l.IsShortage(&net.DNSError{Err: "i/o timeout", Name: "second.test"}), address)
+		dial := func(address, name string) error {
+			var err error
+			if name != "" {
+				err = &net.DNSError{Err: "i/o timeout", Name: name}
+			}
+			_, got := l.Over(func(context.Context, string, string) (net.Conn, error) { return nil, err })(t.Context(), "tcp", address)
+			require.Equal(t, err, got)
+			return err
+		}
+		dial("first.test:1", "first.test")
+		dial(address, "")
+		assert.Equal(t, !works, l.IsShortage(dial("second.test:1", "second.test")), address)
 	}
 }
