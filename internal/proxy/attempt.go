@@ -17,7 +17,7 @@ import (
 )
 
 // Bounds of the body of a response that is kept while the job is retried elsewhere. A response with a
-// larger body is forwarded instead; one whose body takes longer is dropped.
+// larger body is forwarded instead; of one whose body takes longer, the first part is kept.
 const (
 	maxRefusal  = 64 << 10
 	refusalTime = time.Second
@@ -29,9 +29,8 @@ var errMoved = fmt.Errorf("%w: the job waited there and was moved to another ups
 // errWithdrawn is the error of an attempt that the upstream withdrew on request.
 var errWithdrawn = fmt.Errorf("%w: the upstream withdrew the waiting job", record.ErrNoAnswer)
 
-// attempt makes one attempt, which starts now. begun is true if an upstream may have begun the
-// job in an earlier attempt.
-func (x *exchange) attempt(now time.Time, begun bool) *verdict {
+// attempt makes one attempt, which starts now, after the attempts in known.
+func (x *exchange) attempt(now time.Time, known *attemptSummary) *verdict {
 	left, _ := x.book.Job.TimeLeft(now)
 	x.prepare(now.Add(left))
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &x.request)
@@ -45,7 +44,7 @@ func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 	if err != nil {
 		return x.endFailed(x.failureVerdict(how, err))
 	}
-	return x.receive(response, how, begun)
+	return x.receive(response, how, known)
 }
 
 // prepare fills in the request of an attempt. The response must begin by deadline; sending a slow body extends it.
@@ -70,16 +69,16 @@ func (x *exchange) prepare(deadline time.Time) {
 }
 
 // receive decides whether a response is forwarded, kept or dropped. A response that is not forwarded is closed.
-func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) *verdict {
+func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient.Progress, known *attemptSummary) *verdict {
 	status, address := response.StatusCode, x.book.Lease.Address
 	switch {
 	case status < 200:
 		response.Close()
 		return x.endFailed(x.failureVerdict(how, fmt.Errorf("unexpected status %d as the final response", status)))
 	case record.Withdrawn(status, response.Header):
-		return x.refused(response, begun, &verdict{Failure: dispatch.Failure{Outcome: pool.Moved}, err: errWithdrawn})
-	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
-		return x.refused(response, begun, &verdict{
+		return x.refused(response, known, &verdict{Failure: dispatch.Failure{Outcome: pool.Moved}, err: errWithdrawn})
+	case record.NotStarted(status, response.Header), known.begun && record.Limited(status, response.Header):
+		return x.refused(response, known, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Responded},
 			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
 		})
@@ -90,7 +89,7 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 			err:     fmt.Errorf("%w: %s timed out the pooled connection (408)", record.ErrNoAnswer, address),
 		})
 	case x.book.Job.RetriesStatus(status):
-		return x.refused(response, begun, &verdict{
+		return x.refused(response, known, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Responded},
 			err:     fmt.Errorf("%w: %s responded with %d, which retry.on retries", record.ErrNoAnswer, address, status),
 		})
@@ -104,22 +103,23 @@ func (x *exchange) passVerdict(response *upstreamclient.Response, read []byte) *
 	return &x.passed
 }
 
-// refused ends an attempt whose response is kept, or forwarded if it is too long to be kept. A response that
-// says that the job was not started is not forwarded if another upstream may have begun the job: the
-// submitter would send the job again.
-func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *verdict) *verdict {
+// refused ends an attempt whose response is kept, or forwarded if there is no retry or it is too long to be kept. If its body is
+// truncated or slow, what was received is kept. A response that says that the job was not started is not forwarded if another
+// upstream has or may have run the job: the submitter would send the job again.
+func (x *exchange) refused(response *upstreamclient.Response, known *attemptSummary, v *verdict) *verdict {
 	x.book.Hint(time.Now(), response.Header)
-	if x.endFailed(v); v.upstreamRan() && !v.next.Again {
+	passable := v.upstreamRan() || !known.ran()
+	if x.endFailed(v); passable && !v.next.Again {
 		return x.passVerdict(response, nil)
 	}
 	response.Until = time.Now().Add(refusalTime)
 	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
-	if err == nil && len(body) > maxRefusal && (v.upstreamRan() || !begun) && !v.next.Claimed {
+	if len(body) > maxRefusal && passable && !v.next.Claimed {
 		return x.passVerdict(response, body)
 	}
 	response.Close()
-	if err == nil && len(body) <= maxRefusal {
-		v.kind, v.response, v.body = keep, response, body
+	if len(body) <= maxRefusal {
+		v.kind, v.response, v.body, v.partial = keep, response, body, err != nil
 	}
 	return v
 }

@@ -26,7 +26,7 @@ func (x *exchange) attempts() error {
 			}
 			return x.endAttempts(known, err)
 		}
-		v := x.attempt(now, known.begun)
+		v := x.attempt(now, &known)
 		if v.kind == pass {
 			return x.passOpen(v)
 		}
@@ -41,7 +41,7 @@ func (x *exchange) attempts() error {
 // attemptSummary summarises the failed attempts of a job.
 type attemptSummary struct {
 	begun    bool     // an upstream may have begun the job
-	kept     *verdict // the last response with a status in retry.on, otherwise the last "not started" response, or nil
+	kept     *verdict // the last of the responses that are worth most, or nil
 	last     error    // error of the last attempt
 	noAnswer error    // error of the last attempt that failed because of the upstream
 }
@@ -51,10 +51,13 @@ func (l *attemptSummary) add(v *verdict) {
 	if l.last = v.err; errors.Is(v.err, record.ErrNoAnswer) {
 		l.noAnswer = v.err
 	}
-	if v.kind == keep && (v.upstreamRan() || l.kept == nil || !l.kept.upstreamRan()) {
+	if v.kind == keep && (l.kept == nil || v.worth() >= l.kept.worth()) {
 		l.kept = v
 	}
 }
+
+// ran reports whether an upstream has run the job, or may have begun it.
+func (l *attemptSummary) ran() bool { return l.begun || l.kept != nil && l.kept.upstreamRan() }
 
 // endAttempts ends the attempts. It forwards the kept response, if there is one, or
 // returns the error that explains why there is none. If an upstream may have begun the

@@ -78,7 +78,8 @@ func (x *exchange) removeOpen() {
 type verdict struct {
 	kind     verdictKind
 	response *upstreamclient.Response // open if kind is pass, closed if kind is keep
-	body     []byte                   // the bytes read of its body: all of them if kind is keep
+	body     []byte                   // the bytes read of its body
+	partial  bool                     // kind is keep, and the rest of the body was not received
 
 	// Set if kind is keep or lost:
 	dispatch.Failure
@@ -100,3 +101,15 @@ const (
 // upstreamRan reports whether the upstream of a kept response has run the job. Otherwise the
 // response says that the job was not started.
 func (v *verdict) upstreamRan() bool { return v.Outcome == pool.Failed }
+
+// worth ranks kept responses: one of an upstream that ran the job is worth more than one that says "not started", and a
+// complete response more than a partial one.
+func (v *verdict) worth() (rank int) {
+	if v.upstreamRan() {
+		rank += 2
+	}
+	if !v.partial {
+		rank++
+	}
+	return rank
+}

@@ -74,7 +74,6 @@ func TestRetryRules(t *testing.T) {
 		{"dies busy", 502, "-", []pool.Outcome{dead, undone}, intake.NoAnswer},
 		{"dies refuses", 502, "-", []pool.Outcome{dead, refused}, intake.NoAnswer},
 		{"busy-cut ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
-		{"busy-cut", 502, "-", []pool.Outcome{undone}, intake.NoAnswer},
 		{"verbose", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{undone}, intake.Failed},
 		{"withdrawn ok", 200, "ok", []pool.Outcome{pool.Moved, answered}, intake.Answered},
 		{"withdrawn", 503, "w", []pool.Outcome{pool.Moved}, intake.Failed},
@@ -95,12 +94,12 @@ func TestRetryRules(t *testing.T) {
 		{"unwanted", 500, "0", []pool.Outcome{failed}, intake.Failed},
 		{"unwanted-4 unwanted unwanted-4 ok", 504, "4", []pool.Outcome{failed, failed, failed}, intake.Failed},
 		{"unwanted busy", 500, "0", []pool.Outcome{failed, undone}, intake.Failed},
+		{"unwanted verbose", 500, "0", []pool.Outcome{failed, undone}, intake.Failed},
 		{"busy unwanted", 500, "0", []pool.Outcome{undone, failed}, intake.Failed},
 		{"dies unwanted", 500, "0", []pool.Outcome{dead, failed}, intake.Failed},
 		{"unwanted dies dies", 500, "0", []pool.Outcome{failed, dead, dead}, intake.Failed},
 		{"long ok", 500, fmt.Sprintf("%070000d", 1), []pool.Outcome{failed}, intake.Failed},
 		{"cut ok", 200, "ok", []pool.Outcome{failed, answered}, intake.Answered},
-		{"cut", 502, "-", []pool.Outcome{failed}, intake.NoAnswer},
 	} {
 		t.Run(tc.upstreams, func(t *testing.T) {
 			var ups []string
@@ -139,6 +138,51 @@ func TestRetryRules(t *testing.T) {
 			assert.Equal(t, tc.status, r.Status)
 			inFlight, _ := c.balancer.Counts()
 			assert.Zero(t, inFlight)
+		})
+	}
+}
+
+// A response that is retried reaches the submitter as far as it was received, if no other upstream does better. While there is
+// another upstream, the job waits a second for the rest.
+func TestResponsesThatAreRetriedAndIncomplete(t *testing.T) {
+	const head = "HTTP/1.1 503 No\r\nJob-Started: no\r\nContent-Length: 4\r\n\r\n"
+	unwanted := strings.Replace(strings.Replace(head, "503", "500", 1), "Job-Started: no\r\n", "", 1)
+	for name, c := range map[string]struct {
+		upstreams []string // what each sends: "|" is a pause of five seconds
+		status    int
+		body      string
+		complete  bool
+		after     time.Duration
+	}{
+		"truncated":                            {[]string{head + "bus"}, 503, "bus", false, 0},
+		"withdrawn and truncated":              {[]string{strings.Replace(head, ": no", ": withdrawn", 1) + "bus"}, 503, "bus", false, 0},
+		"no body":                              {[]string{head}, 503, "", false, 0},
+		"slow":                                 {[]string{head + "bus|y"}, 503, "bus", false, time.Second},
+		"slow, no retry is allowed":            {[]string{head + "busy", head + "full", head + "bus|y"}, 503, "busy", true, 5 * time.Second},
+		"truncated, no retry is allowed":       {[]string{head + "busy", head + "full", head + "bus"}, 503, "bus", false, 0},
+		"a complete one before":                {[]string{head + "full", head + "bus"}, 503, "full", true, 0},
+		"a complete one after":                 {[]string{head + "bus", head + "full"}, 503, "full", true, 0},
+		"retry.on, truncated":                  {[]string{unwanted + "oo"}, 500, "oo", false, 0},
+		"retry.on, and one that did not start": {[]string{unwanted + "oo", head + "full"}, 500, "oo", false, 0},
+		"a success after":                      {[]string{head + "bus", ok}, 200, "ok", true, 0},
+	} {
+		bubble(t, func(t *testing.T, m *memory) {
+			var ups []string
+			for i, says := range c.upstreams {
+				ups = append(ups, m.upstream(t, fmt.Sprintf("up:%d", i+1), func(p *peer.Peer) {
+					p.Request()
+					for i, part := range strings.Split(says, "|") {
+						time.Sleep(time.Duration(i) * 5 * time.Second)
+						p.Say("%s", part)
+					}
+				}))
+			}
+			startSidecar(t, setup{network: m, upstreams: ups, on: []int{500}})
+			start := time.Now()
+			status, text, h, err := m.submit(t, "{}")
+			assert.Equal(t, []any{c.status, c.body, c.complete}, []any{status, text, err == nil}, name)
+			assert.Empty(t, h.Get("Pilotfish-Reason"), name)
+			assert.Equal(t, c.after, time.Since(start).Truncate(time.Second), name)
 		})
 	}
 }

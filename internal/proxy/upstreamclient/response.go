@@ -36,6 +36,7 @@ type Response struct {
 	ctx     context.Context
 	unhook  func() bool // detaches the connection from ctx
 	whole   bool        // the whole body was read
+	failed  error       // the error of the last Read; io.EOF at the end of the body
 	left    int64       // unread bytes of a body with a Content-Length
 	chunks  *http1.Chunks
 }
@@ -161,7 +162,7 @@ func (r *Response) Unframed() bool {
 // Ready reports whether the first Read will not block.
 func (r *Response) Ready() bool {
 	switch {
-	case r.whole:
+	case r.whole, r.failed != nil:
 		return true
 	case !r.conn.Readable():
 		return false
@@ -171,12 +172,20 @@ func (r *Response) Ready() bool {
 
 // Complete reports whether a whole body with a Content-Length was received, so that no Read will block.
 func (r *Response) Complete() bool {
-	return r.whole || r.ContentLength >= 0 && int64(r.conn.In.Buffered()) >= r.ContentLength
+	return r.whole || r.failed == nil && r.ContentLength >= 0 && int64(r.conn.In.Buffered()) >= r.ContentLength
 }
 
 // Read reads the body. It blocks at most until Until, and until the context of Do
-// ends. At the end of the body it returns io.EOF, and Trailer is complete.
-func (r *Response) Read(p []byte) (int, error) {
+// ends. At the end of the body it returns io.EOF, and Trailer is complete. After an error it returns the same error, also
+// after Close.
+func (r *Response) Read(p []byte) (n int, _ error) {
+	if r.failed == nil {
+		n, r.failed = r.read(p)
+	}
+	return n, r.failed
+}
+
+func (r *Response) read(p []byte) (int, error) {
 	if r.whole {
 		return 0, io.EOF
 	}
