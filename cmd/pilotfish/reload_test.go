@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,7 +55,7 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	cfg, path := fileConfig(t, upstream.Address())
 	s, _ := logged(t, &cfg)
-	s.start(context.Background())
+	s.start(t.Context())
 	defer s.stop()
 	reported := func(running int) func() bool {
 		upstream.SetLoad(running, 0)
@@ -82,16 +80,8 @@ func TestBodiesCountAfterAReload(t *testing.T) {
 	cfg.Job.Budget = 8 << 20
 	requireReload(t, s, &cfg)
 	assert.Equal(t, metrics.Bound{Name: "body_bytes", Used: 1 << 20, Limit: 8 << 20}, s.live(time.Now()).Bounds[0])
+	assert.Contains(t, s.live(time.Now()).Bounds, metrics.Bound{Name: "queue_bytes", Limit: 2 << 20}, "a quarter")
 	assert.ErrorIs(t, s.budget.Reserve(7<<20+1), intake.ErrNoRoom)
-}
-
-func TestReloadBeforeTheStart(t *testing.T) {
-	cfg, _ := fileConfig(t, "127.0.0.1:1")
-	s, _ := logged(t, &cfg)
-	requireReload(t, s, &cfg)
-	s.start(context.Background())
-	defer s.stop()
-	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
 }
 
 // A key needs a restart if its value differs from the running one, not from the previous file's.
@@ -118,59 +108,80 @@ func TestChangesThatNeedARestart(t *testing.T) {
 	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh", "tracing"}, changedKeys(all), "each key once")
 }
 
-// A reload changes the queue, the breakers and the permissions of the admin port.
-func TestReloadOfQueueBreakerAndAdminWrite(t *testing.T) {
-	first, second := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
-	cfg, path := fileConfig(t, first.Address())
-	require.NoError(t, os.WriteFile(path, []byte(first.Address()+"\n"+second.Address()+"\n"), 0o600))
-	s, p := running(t, &cfg)
-	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
-	admin := func(method, path string) int {
-		r, err := http.NewRequest(method, "http://localhost"+path, nil)
+// A change of each key is in force after the reload, and not before.
+func TestAReloadIsInForceAtOnce(t *testing.T) {
+	const upstream = "127.0.0.1:1"
+	var admin http.Handler
+	ranked := func(s *sidecar) pool.Ranked {
+		all, err := s.balancer.Explain(pool.Request{Project: 7})
 		require.NoError(t, err)
-		response, err := dialing(t, p.Admin).Do(r)
-		require.NoError(t, err)
-		defer response.Body.Close()
-		return response.StatusCode
+		return all[0]
 	}
-	drain := "/api/upstreams/" + first.Address() + "/drain"
-	assert.Equal(t, http.StatusForbidden, admin(http.MethodPost, drain))
-	assert.Equal(t, http.StatusNotFound, admin(http.MethodGet, "/debug/pprof/"))
-
-	cfg.AdminWrite = true
-	cfg.Breaker.Failures, cfg.Breaker.Open = 1, time.Millisecond
-	cfg.Queue.Jobs, cfg.Job.Budget = 1, 4<<20
-	s.balancer.Set([]pool.Upstream{{Address: first.Address()}}) // until the new discovery has added the other upstream again
-	assert.Empty(t, requireReload(t, s, &cfg))
-	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
-	assert.Equal(t, http.StatusOK, admin(http.MethodPost, drain))
-	assert.Equal(t, http.StatusOK, admin(http.MethodGet, "/debug/pprof/"))
-
-	bounds := s.live(time.Now()).Bounds
-	assert.Contains(t, bounds, metrics.Bound{Name: "queue_jobs", Limit: 1}, "the metrics have the new bounds")
-	assert.Contains(t, bounds, metrics.Bound{Name: "queue_bytes", Limit: 1 << 20})
-
-	// The queue: no upstream is eligible, so one job waits, and the next is refused.
-	s.balancer.Drain(second.Address(), true)
-	s.balancer.Set(nil)
-	waiting, cancel := context.WithCancel(t.Context())
-	gone := make(chan error)
-	go func() {
-		_, err := s.balancer.Claim(waiting, time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
-		gone <- err
-	}()
-	require.Eventually(t, func() bool { _, n := s.balancer.Counts(); return n == 1 }, patience, time.Millisecond)
-	_, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
-	require.ErrorIs(t, err, dispatch.ErrFull)
-	cancel()
-	require.ErrorIs(t, <-gone, context.Canceled)
-
-	// The breaker opens at the first failure.
-	s.balancer.Set([]pool.Upstream{{Address: first.Address()}, {Address: second.Address()}})
-	l, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
-	require.NoError(t, err)
-	l.Done(time.Now(), pool.NoAnswer)
-	require.True(t, slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Breaker.Trips == 1 }))
+	for key, c := range map[string]struct {
+		change func(*config.Config)
+		value  func(*sidecar) any // what the change affects
+		want   any
+	}{
+		"queue.wait": {
+			func(c *config.Config) { c.Queue.Wait = 77 * time.Second },
+			func(s *sidecar) any { return s.balancer.Begin(dispatch.Request{}).QueueTimeout }, 77 * time.Second,
+		},
+		"retry.first_byte": {
+			func(c *config.Config) { c.Retry.FirstByte = 77 * time.Second },
+			func(s *sidecar) any { return s.balancer.Begin(dispatch.Request{}).FirstByte }, 77 * time.Second,
+		},
+		"selection.policy": {
+			func(c *config.Config) { c.Selection.Policy = "random" },
+			func(s *sidecar) any { return ranked(s).Cost == nil }, true,
+		},
+		"selection.shadow": {
+			func(c *config.Config) { c.Selection.Shadow = "dynamic" },
+			func(s *sidecar) any { return ranked(s).Shadow }, true,
+		},
+		"hosts": {
+			func(c *config.Config) { c.Hosts = []string{"operator.example"} },
+			func(*sidecar) any {
+				w := httptest.NewRecorder()
+				admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://operator.example/healthz", nil))
+				return w.Code
+			}, http.StatusOK,
+		},
+		"breaker.failures": {
+			func(c *config.Config) { c.Breaker.Failures = 1 },
+			func(s *sidecar) any {
+				l, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now()}))
+				require.NoError(t, err)
+				l.Done(time.Now(), pool.NoAnswer)
+				return s.balancer.States()[0].Breaker.Trips
+			}, 1,
+		},
+		"reports.interval": { // by which the age of a report is judged
+			func(c *config.Config) { c.Reports.Interval = time.Hour },
+			func(s *sidecar) any {
+				s.balancer.Report(upstream, pool.Report{At: time.Now().Add(-10 * time.Minute), Running: [2]float64{5, 0}, Completed: -1})
+				return s.balancer.States()[0].Jobs
+			}, 5.0,
+		},
+		"overload.policy": {
+			func(c *config.Config) { c.Overload.Policy = "none" },
+			func(s *sidecar) any {
+				s.balancer.Report(upstream, pool.Report{At: time.Now(), Stalled: [2]float64{500, 0}, Completed: -1})
+				return s.balancer.States()[0].Eligible
+			}, true,
+		},
+	} {
+		t.Run(key, func(t *testing.T) {
+			cfg := before(upstream)
+			cfg.Reports.Interval, cfg.Overload.Policy = time.Minute, "threshold"
+			s, _ := logged(t, &cfg)
+			admin = s.admin()
+			s.balancer.Set([]pool.Upstream{{Address: upstream}})
+			require.NotEqual(t, c.want, c.value(s))
+			c.change(&cfg)
+			assert.Empty(t, requireReload(t, s, &cfg))
+			assert.Equal(t, c.want, c.value(s))
+		})
+	}
 }
 
 // An upstream whose health checks fail gets no jobs. When they succeed, it gets jobs again without
@@ -200,7 +211,7 @@ func TestHealthChecksWithoutJobs(t *testing.T) {
 }
 
 // A watched configuration file is read again after changes, and on request. An invalid one
-// changes nothing.
+// changes nothing. admin_write allows reloads and drains.
 func TestReloadsOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	write := func(more string) {
@@ -225,6 +236,9 @@ func TestReloadsOfAFile(t *testing.T) {
 
 	write("log: {jobs: none}\nadmin_write: true\n")
 	require.Eventually(t, func() bool { return log().Jobs == "none" }, patience, 10*time.Millisecond)
+	code, _, problems := runOn("drain", "127.0.0.1:1", "--admin", p.Admin.Addr().String())
+	assert.Zero(t, code, problems)
+	assert.Equal(t, "drained by hand", s.balancer.States()[0].Why)
 
 	require.NoError(t, os.Remove(path))
 	require.Eventually(t, func() bool {
@@ -263,84 +277,36 @@ func TestRefusedSince(t *testing.T) {
 	}
 }
 
-func TestReloadOfHostsAndInterval(t *testing.T) {
-	cfg, _ := fileConfig(t, "127.0.0.1:1")
-	s, _ := logged(t, &cfg)
-	admin := s.admin()
-	status := func() int {
-		r := httptest.NewRequest(http.MethodGet, "/healthz", nil)
-		r.Host = "operator.example"
-		w := httptest.NewRecorder()
-		admin.ServeHTTP(w, r)
-		return w.Code
-	}
-	require.Equal(t, http.StatusForbidden, status())
-	cfg.Hosts = []string{"operator.example"}
-	requireReload(t, s, &cfg)
-	assert.Equal(t, http.StatusOK, status())
-
-	// A report's age is judged by the current interval.
-	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
-	s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now().Add(-10 * time.Second), Running: [2]float64{5, 0}, Completed: -1})
-	assert.Zero(t, s.balancer.States()[0].Jobs)
-	cfg.Reports.Interval = time.Hour
-	requireReload(t, s, &cfg)
-	assert.Equal(t, 5.0, s.balancer.States()[0].Jobs)
-}
-
-// Selection and overload detection change while jobs wait. A configuration with an unknown
-// policy changes neither.
-func TestReloadOfTheRules(t *testing.T) {
-	cfg, _ := fileConfig(t, "127.0.0.1:1")
+// What overload detectors have seen is kept for another selection policy. A configuration with an unknown policy changes
+// nothing. Without overload detection, a job that waits is served.
+func TestReloadsWhileAJobWaits(t *testing.T) {
+	cfg := before("127.0.0.1:1")
 	cfg.Overload.Policy = "threshold"
 	cfg.Reports.Interval = time.Hour // the report must stay fresh for three of them, even on a busy machine
 	s, _ := logged(t, &cfg)
 	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
-	report := func() {
-		s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now(), Stalled: [2]float64{500, 0}, Completed: -1})
-	}
-	report()
-	require.False(t, s.balancer.States()[0].Eligible)
+	s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now(), Stalled: [2]float64{500, 0}, Completed: -1})
 	claimed := make(chan error, 1)
 	go func() {
-		l, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
-		if err == nil {
-			l.Done(time.Now(), pool.Answered)
-		}
+		_, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
 		claimed <- err
 	}()
 	require.Eventually(t, func() bool { _, waiting := s.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
 
-	same := cfg
-	same.Selection.Policy = "random"
-	priced := func() bool {
-		ranked, err := s.balancer.Explain(pool.Request{Project: 1})
-		require.NoError(t, err)
-		return ranked[0].Cost != nil
-	}
-	requireReload(t, s, &same)
-	require.False(t, s.balancer.States()[0].Eligible, "what a detector has seen is not forgotten for another policy")
-	bad := cfg
-	bad.Overload.Policy, bad.Selection.Policy = "none", "magic"
-	reloadFails(t, s, &bad, "magic")
-	require.False(t, s.balancer.States()[0].Eligible)
-
-	cfg.Overload.Policy = "none"
-	requireReload(t, s, &cfg)
-	assert.NoError(t, <-claimed, "the job that waited is served")
-	report()
-	assert.True(t, s.balancer.States()[0].Eligible)
-	assert.True(t, priced(), "the policy expected has costs")
 	cfg.Selection.Policy = "random"
 	requireReload(t, s, &cfg)
-	assert.False(t, priced(), "random has none")
-	cfg.Selection.Shadow = "magic"
-	reloadFails(t, s, &cfg, "magic")
-	cfg.Selection.Shadow = "dynamic"
+	require.False(t, s.balancer.States()[0].Eligible)
+	cfg.Overload.Policy = "none"
+	for _, unknown := range []func(*config.Config){
+		func(c *config.Config) { c.Selection.Policy = "magic" }, func(c *config.Config) { c.Selection.Shadow = "magic" },
+	} {
+		bad := cfg
+		unknown(&bad)
+		reloadFails(t, s, &bad, "magic")
+		require.False(t, s.balancer.States()[0].Eligible)
+	}
 	requireReload(t, s, &cfg)
-	ranked, err := s.balancer.Explain(pool.Request{})
-	require.NoError(t, err)
-	assert.True(t, ranked[0].Shadow)
+	assert.NoError(t, <-claimed)
 }
 
 // requireReload reloads a configuration, and returns the keys that need a restart.
