@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,41 +75,35 @@ func TestModesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		s := newServed(zap.New(core))
-		moment := quality.Moment{Upstreams: []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}}
-		s.advance(time.Now(), moment)
-		job := func(firstByte time.Duration, o intake.Outcome, c intake.Completeness) {
-			now := time.Now()
-			arrived := now.Add(-firstByte)
-			if c != intake.Absent {
-				s.began(now, &dispatch.Job{
-					Request: dispatch.Request{Arrived: arrived}, FirstByte: time.Minute, Deadline: arrived.Add(40 * time.Second),
-				}, pool.Choice{Address: "a:1", Claimed: arrived}, nil)
+		advance := func() {
+			s.advance(time.Now(), quality.Moment{Upstreams: []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}})
+		}
+		advance()
+		jobs := func(n int, firstByte func(i int) time.Duration, o intake.Outcome) {
+			for i := range n {
+				arrived := time.Now().Add(-firstByte(i))
+				r := &record.Job{Arrived: arrived, Outcome: o, TTFB: firstByte(i), Total: firstByte(i)}
+				if o == intake.Answered {
+					r.Completeness = intake.Complete
+					j := &dispatch.Job{Request: dispatch.Request{Arrived: arrived}, FirstByte: time.Minute, Deadline: arrived.Add(40 * time.Second)}
+					s.began(time.Now(), j, pool.Choice{Address: "a:1", Claimed: arrived}, nil)
+				}
+				s.ended(quality.Default(), r)
+				time.Sleep(time.Second)
+				advance()
 			}
-			r := &record.Job{Arrived: arrived, Outcome: o, Completeness: c, TTFB: firstByte}
-			r.Total = now.Sub(r.Arrived)
-			s.ended(quality.Default(), r)
-			time.Sleep(time.Second)
-			s.advance(time.Now(), moment)
 		}
-		for i := range 60 {
-			job(time.Duration(i)*500*time.Millisecond, intake.Answered, intake.Complete)
-		}
-		fleet := fleetOf(s)
-		assert.Equal(t, quality.QueueGrows, fleet.Mode)
-		require.NotNil(t, fleet.DeadlineSeconds)
-		assert.InDelta(t, 20, *fleet.DeadlineJobs, 3, "the deadline counts: it is before the bound on the first byte")
-		for range 3 {
-			job(time.Second, intake.Deadline, intake.Absent)
-		}
-		for range 120 {
-			job(time.Second, intake.Answered, intake.Complete)
-		}
-
+		jobs(60, func(i int) time.Duration { return time.Duration(i) * 500 * time.Millisecond }, intake.Answered)
+		require.NotNil(t, fleetOf(s).DeadlineSeconds)
+		assert.InDelta(t, 20, *fleetOf(s).DeadlineJobs, 3, "the deadline counts: it is before the bound on the first byte")
+		second := func(int) time.Duration { return time.Second }
+		jobs(3, second, intake.Deadline)
+		jobs(120, second, intake.Answered)
 		var changes []string
 		for _, line := range logs.All() {
 			fields := line.ContextMap()
 			if _, ok := fields["upstream"]; !ok {
-				changes = append(changes, line.Level.String()+": "+fields["from"].(string)+" to "+fields["to"].(string))
+				changes = append(changes, fmt.Sprintf("%s: %s to %s", line.Level, fields["from"], fields["to"]))
 				assert.NotEmpty(t, fields["cause"])
 			}
 		}
@@ -117,20 +111,39 @@ func TestModesAreLogged(t *testing.T) {
 	})
 }
 
-// While no upstream is known, readiness states the trouble of discovery.
-func TestReadinessNamesTheTroubleOfDiscovery(t *testing.T) {
-	cfg := before()
-	cfg.Discovery.File = filepath.Join(t.TempDir(), "missing.txt")
-	s, _ := logged(t, &cfg)
+// While no upstream is known, readiness states the trouble of discovery. Later it is stated next to the mode, for as long as
+// it lasts. The log has the same cause.
+func TestTroubleOfDiscoveryIsStated(t *testing.T) {
+	cfg, path := fileConfig(t, "")
+	require.NoError(t, os.Remove(path))
+	s, logs := logged(t, &cfg)
 	assert.EqualError(t, s.refusal(), "no upstream is known yet")
 	s.start(t.Context())
 	defer s.stop()
-	require.Eventually(t, func() bool { return strings.Contains(s.refusal().Error(), "missing.txt cannot be read: no such file") }, patience, time.Millisecond, "%v", s.refusal())
+	eventually := func(so func() bool) {
+		t.Helper()
+		require.Eventually(t, so, patience, time.Millisecond)
+	}
+	eventually(func() bool { return strings.Contains(s.refusal().Error(), path+" cannot be read: no such file") })
 	assert.Empty(t, s.now().Warnings, "the reason is in NotReady")
-
 	w := handle(s, "POST", "/v1/jobs", `{"project_id": 7, "timeouts": {"queue_seconds": 0.001}}`)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Contains(t, w.Body.String(), s.refusal().Error(), "the submitter learns the reason, too")
+
+	list := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	list("127.0.0.1:1\n")
+	eventually(func() bool { return s.refusal() == nil })
+	require.Empty(t, s.now().Warnings)
+	logs.TakeAll()
+	list("127.0.0.1:1 core=4\n")
+	eventually(func() bool { return len(s.now().Warnings) == 1 })
+	text := s.now().Warnings[0]
+	assert.Regexp(t, `^discovery, since [-\d]{10} \d\d:\d\d [^ ]+: .*, line 1: core="4": unknown key; did you mean cores\?; 1 upstream kept$`, text)
+	cause, _ := logs.FilterMessage("discovery: the source fails, or its list is not accepted in full").All()[0].ContextMap()["cause"].(string)
+	require.NotEmpty(t, cause)
+	assert.Contains(t, text, ": "+cause)
+	list("127.0.0.1:1 cores=4\n")
+	eventually(func() bool { return len(s.now().Warnings) == 0 })
 }
 
 // A shutdown does not wait for queued jobs for which no upstream is known: they were never sent.
@@ -152,33 +165,12 @@ func TestShutdownDismissesJobsWithoutUpstreams(t *testing.T) {
 	}
 }
 
-// A list that is not accepted is stated next to the mode for as long as that lasts. The log has the same cause.
-func TestTroubleOfDiscoveryIsStated(t *testing.T) {
-	cfg, path := fileConfig(t, "127.0.0.1:1")
-	s, logs := logged(t, &cfg)
-	s.start(t.Context())
-	defer s.stop()
-	require.Eventually(t, s.balancer.Ready, patience, time.Millisecond)
-	require.Empty(t, s.now().Warnings)
-	require.NoError(t, os.WriteFile(path, []byte("127.0.0.1:1 core=4\n"), 0o600))
-	require.Eventually(t, func() bool { return len(s.now().Warnings) == 1 }, patience, time.Millisecond)
-	text := s.now().Warnings[0]
-	assert.Regexp(t, `^discovery, since [-\d]{10} \d\d:\d\d [^ ]+: .*, line 1: core="4": unknown key; did you mean cores\?; 1 upstream kept$`, text)
-	cause, _ := logs.FilterMessage("discovery: the source fails, or its list is not accepted in full").All()[0].ContextMap()["cause"].(string)
-	require.NotEmpty(t, cause)
-	assert.Contains(t, text, ": "+cause)
-	require.NoError(t, os.WriteFile(path, []byte("127.0.0.1:1 cores=4\n"), 0o600))
-	require.Eventually(t, func() bool { return len(s.now().Warnings) == 0 }, patience, time.Millisecond)
-}
-
 // The admin port and the metrics agree about a job.
 func TestAJobOnTheAdminPort(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	cfg, _ := fileConfig(t, upstream.Address())
 	s, _ := logged(t, &cfg)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s.start(ctx)
+	s.start(t.Context())
 	defer s.stop()
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
 	s.served.advance(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
@@ -244,9 +236,7 @@ func TestLengthsAfterARestart(t *testing.T) {
 	const body = `{"project_id": 7, "channel": "a"}`
 	learnedFrom := func(jobs int) string {
 		s, logs := logged(t, &cfg)
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		s.start(ctx)
+		s.start(t.Context())
 		defer s.stop()
 		require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
 		for range jobs {
