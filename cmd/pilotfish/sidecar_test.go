@@ -200,53 +200,21 @@ func TestExpectedDurationHeader(t *testing.T) {
 	assert.NotContains(t, jobs[1].Header, "Job-Expected")
 }
 
-// Upstreams can be Unix sockets: jobs are sent there with their own Host header, and reports are read there.
-func TestUpstreamsBySockets(t *testing.T) {
-	upstream := fakeupstream.New(t, fakeupstream.Options{})
-	at, err := url.Parse(upstream.URL)
-	require.NoError(t, err)
-	hosts := make(chan string, 1000)
-	cfg := before()
-	for _, name := range []string{"a", "b"} {
-		path := filepath.Join(t.TempDir(), name)
-		l, err := net.Listen("unix", path)
-		require.NoError(t, err)
-		proxy := httputil.NewSingleHostReverseProxy(at)
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case hosts <- r.Method + " " + r.Host:
-			default:
-			}
-			proxy.ServeHTTP(w, r)
-		})}
-		go func() { _ = server.Serve(l) }()
-		t.Cleanup(func() { _ = server.Close() })
-		cfg.Discovery.Static = append(cfg.Discovery.Static, "unix:"+path)
-	}
-	s, p := running(t, &cfg)
-	upstream.SetLoad(3, 0)
-	require.Eventually(t, func() bool {
-		states := s.balancer.States()
-		return len(states) == 2 && states[0].Running == 3 && states[1].Running == 3
-	}, patience, time.Millisecond)
-	post(t, p.Jobs, "localhost:77")
-	assert.Len(t, upstream.Jobs(), 1)
-	require.Eventually(t, func() bool {
-		select {
-		case got := <-hosts:
-			assert.Contains(t, []string{"GET localhost", "POST localhost:77"}, got)
-			return got == "POST localhost:77"
-		default:
-			return false
-		}
-	}, patience, time.Millisecond)
-}
-
-// Both ports can be Unix sockets, and the admin port can require a token.
+// The ports and upstreams can be Unix sockets, and the admin port can require a token. Jobs are sent to an upstream's socket with
+// their own Host header.
 func TestSocketsAndAToken(t *testing.T) {
-	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	folder := t.TempDir()
-	cfg := before(upstream.Address())
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, map[string]string{http.MethodGet: "localhost", http.MethodPost: "pilotfish.example:77"}[r.Method], r.Host)
+		_, _ = io.WriteString(w, "ruleserver_jobs_running 3\nruleserver_stalled_joblets 0\n")
+	}))
+	_ = upstream.Listener.Close()
+	var err error
+	upstream.Listener, err = net.Listen("unix", folder+"/upstream")
+	require.NoError(t, err)
+	upstream.Start()
+	defer upstream.Close()
+	cfg := before("unix:" + folder + "/upstream")
 	cfg.Listen, cfg.Admin = "unix:"+folder+"/jobs", "unix:"+folder+"/admin"
 	cfg.AdminTokenFile = written(t, []byte("s3cret\n"))
 	s, p := running(t, &cfg)
@@ -255,16 +223,18 @@ func TestSocketsAndAToken(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	}
-	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
-	post(t, p.Jobs, "pilotfish.example") // browsers cannot access it, so any Host header is accepted
-	assert.Len(t, upstream.Jobs(), 1)
+	require.Eventually(t, func() bool {
+		states := s.balancer.States()
+		return len(states) == 1 && states[0].Running == 3
+	}, patience, time.Millisecond)
+	post(t, p.Jobs, "pilotfish.example:77") // browsers cannot access it, so any Host header is accepted
 
 	code, _, problems := runOn("explain", "--admin", cfg.Admin)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "name the file of its token with --token-file")
 	code, out, problems := runOn("explain", "--admin", cfg.Admin, "--token-file", cfg.AdminTokenFile)
 	assert.Zero(t, code, problems)
-	assert.Contains(t, out, upstream.Address())
+	assert.Contains(t, out, cfg.Discovery.Static[0])
 }
 
 // The body of a job to explain has the same limits as that of a submitted job: job.max_body and the memory budget.
