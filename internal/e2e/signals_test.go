@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,22 +85,6 @@ func TestGraceTimeAbortsJobs(t *testing.T) {
 	s.Signal(syscall.SIGTERM)
 	assert.Equal(t, 1, s.Exit(), "jobs were cut")
 	assert.NotContains(t, s.Await("ended before its jobs"), "jobs_cut")
-}
-
-func TestSIGHUPReloads(t *testing.T) {
-	t.Parallel()
-	config := func(upstream string) string { return "discovery: {static: [" + echoing(t, upstream) + "]}\n" }
-	args := options(t, config("a"))
-	s := start(t, args...)
-	served := func() string { return s.post(`{"project_id": 1}`).header.Get("Upstream") }
-	require.Equal(t, "a", served())
-
-	require.NoError(t, os.WriteFile(args[slices.Index(args, "--config")+1], []byte(config("b")), 0o600))
-	s.Signal(syscall.SIGHUP)
-	s.Await("the configuration was reloaded")
-	assert.Equal(t, 1.0, s.metric("pilotfish_config_last_reload_success"))
-	require.Eventually(t, func() bool { return served() == "b" }, patience, tick)
-	s.Stop()
 }
 
 // Ctrl-C ends the demo with exit code 0, during its jobs and after them.

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -13,10 +15,12 @@ import (
 	"example.org/pilotfish/test/program"
 )
 
-// A SIGHUP during the start reloads the configuration. It does not end the process.
-func TestSIGHUPDuringTheStart(t *testing.T) {
+// SIGHUP reloads the configuration. During the start, it does not end the process.
+func TestSIGHUPReloads(t *testing.T) {
 	t.Parallel()
-	s := program.Start(t, serving(options(t, "discovery: {static: ['127.0.0.1:1']}\n")...), nil)
+	config := func(upstream string) string { return "discovery: {static: [" + echoing(t, upstream) + "]}\n" }
+	args := options(t, config("a"))
+	s := program.Start(t, serving(args...), nil)
 	ignored := regexp.MustCompile(`(?m)^SigIgn:\s*([0-9a-f]+)$`)
 	require.Eventually(t, func() bool { // SIGPIPE is ignored at the start of the command
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
@@ -28,5 +32,12 @@ func TestSIGHUPDuringTheStart(t *testing.T) {
 	}, patience, tick)
 	s.Signal(syscall.SIGHUP)
 	s.Await("the configuration was reloaded")
+
+	require.NoError(t, os.WriteFile(args[slices.Index(args, "--config")+1], []byte(config("b")), 0o600))
+	s.Signal(syscall.SIGHUP)
+	jobs := fmt.Sprintf("http://%s/v1/jobs", s.Await("serving")["jobs"])
+	require.Eventually(t, func() bool {
+		return call(t, http.MethodPost, jobs, `{"project_id": 1}`).header.Get("Upstream") == "b"
+	}, patience, tick)
 	s.Stop()
 }
