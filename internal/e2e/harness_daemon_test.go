@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/test/loopback"
 	"example.org/pilotfish/test/program"
 )
 
@@ -56,18 +55,6 @@ func tool(t *testing.T, name, variable, build string) string {
 
 // ruleserver builds the reference server once, and returns its path.
 var ruleserver = sync.OnceValues(func() (string, error) { return program.Build(filepath.Dir(pilotfish), "ruleserver") })
-
-// freeAddresses returns addresses for servers that will start soon.
-func freeAddresses(t *testing.T, n int) []string {
-	t.Helper()
-	var free []string
-	for range n {
-		address, err := loopback.Reserve()
-		require.NoError(t, err)
-		free = append(free, address)
-	}
-	return free
-}
 
 func portOf(t *testing.T, address string) string {
 	t.Helper()

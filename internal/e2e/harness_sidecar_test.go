@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/loopback"
 	"example.org/pilotfish/test/program"
 )
 
@@ -196,6 +197,18 @@ func handling(t *testing.T, h http.HandlerFunc) (address string) {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
+}
+
+// freeAddresses returns addresses for servers that will start soon.
+func freeAddresses(t *testing.T, n int) []string {
+	t.Helper()
+	var free []string
+	for range n {
+		address, err := loopback.Reserve()
+		require.NoError(t, err)
+		free = append(free, address)
+	}
+	return free
 }
 
 func accepts(address string) bool {

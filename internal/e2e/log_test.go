@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -12,44 +11,6 @@ import (
 
 	"example.org/pilotfish/test/program"
 )
-
-// logsTo starts a sidecar with one upstream, and with a file as standard error.
-func logsTo(t *testing.T, stderr *os.File) *sidecar {
-	t.Helper()
-	jobs, admin := hold(t), hold(t)
-	cmd := activated([]*os.File{jobs, admin}, "jobs:admin", "--upstream", echoing(t, "a"))
-	cmd.Stderr = stderr
-	return &sidecar{Sidecar: program.Start(t, cmd, nil), t: t, jobs: addressOf(t, jobs), admin: addressOf(t, admin)}
-}
-
-// addressOf returns the address of a socket.
-func addressOf(t *testing.T, socket *os.File) string {
-	t.Helper()
-	l, err := net.FileListener(socket)
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// submit posts jobs on 200 connections and requires a response to each.
-func (s *sidecar) submit(jobs int) {
-	s.t.Helper()
-	const conns = 200
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, IdleConnTimeout: idle}, Timeout: patience}
-	defer client.CloseIdleConnections()
-	var all sync.WaitGroup
-	for range conns {
-		all.Go(func() {
-			for range jobs / conns {
-				assert.Equal(s.t, http.StatusOK, callBy(s.t, client, http.MethodPost, "http://"+s.jobs+"/v1/jobs", `{"project_id": 1}`).status)
-			}
-		})
-	}
-	all.Wait()
-}
-
-// manyLines is more than the lines that fit into a pipe and the sidecar's buffer.
-const manyLines = 4000
 
 // Lines that cannot be written are dropped. Jobs are served, and SIGTERM ends the process.
 func TestUnwritableLog(t *testing.T) {
@@ -73,9 +34,23 @@ func TestUnwritableLog(t *testing.T) {
 			t.Parallel()
 			stderr, err := open()
 			require.NoError(t, err)
-			s := logsTo(t, stderr)
+			free := freeAddresses(t, 2)
+			cmd := serving("--listen", free[0], "--admin", free[1], "--upstream", echoing(t, "a"))
+			cmd.Stderr = stderr
+			s := &sidecar{Sidecar: program.Start(t, cmd, nil), t: t, jobs: free[0], admin: free[1]}
 			require.NoError(t, stderr.Close())
-			s.submit(manyLines)
+			require.Eventually(t, func() bool { return accepts(s.admin) && accepts(s.jobs) }, patience, tick)
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200, IdleConnTimeout: idle}, Timeout: patience}
+			defer client.CloseIdleConnections()
+			var jobs sync.WaitGroup
+			for range 200 { // 4,000 lines are more than fit into a pipe and the sidecar's buffer
+				jobs.Go(func() {
+					for range 20 {
+						assert.Equal(t, http.StatusOK, callBy(t, client, http.MethodPost, "http://"+s.jobs+"/v1/jobs", `{"project_id": 1}`).status)
+					}
+				})
+			}
+			jobs.Wait()
 			assert.Positive(t, s.metric("pilotfish_log_lines_lost_total"))
 			s.Stop()
 		})
