@@ -111,16 +111,6 @@ func TestRunSeparatesPriorities(t *testing.T) {
 	assert.InDelta(t, (2+(1+6+2)/2.0)/2, r.Summary(selection.High, Stretch).Mean, 1e-9)
 }
 
-func TestSlowdownResolvesTheThesissMedians(t *testing.T) {
-	r := NewRun()
-	for range 9 {
-		r.Add(selection.Low, 0.00005, 0.238)
-	}
-	r.Add(selection.Low, 99, 1)
-	require.InEpsilon(t, 0.00021, r.Summary(selection.Low, Slowdown).Median, 0.002)
-	assert.InDelta(t, 0.99, r.Summary(selection.Low, Slowdown).P95, 0.0005)
-}
-
 func TestRatio(t *testing.T) {
 	base := []float64{10, 20, 30, 40}
 	ratio, ok := Ratio(base, []float64{5, 10, 15, 20})

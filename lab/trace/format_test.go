@@ -192,13 +192,6 @@ func TestPausesAreShortened(t *testing.T) {
 	assert.Equal(t, []float64{0, 50, 105, 116, 127}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset, jobs[3].Offset, jobs[4].Offset})
 }
 
-func open(t *testing.T, text string) (*Logs, []Job) {
-	t.Helper()
-	logs, err := ReadLogs(1000, nil, file(t, text))
-	require.NoError(t, err)
-	return logs, logs.Estimate(1, 0)
-}
-
 // written returns the lines that a proxy would write with its settings in lab/README.md and these values of its fields.
 func written(t *testing.T, proxy, format string, fields map[string][]string) (text string) {
 	t.Helper()
@@ -237,7 +230,9 @@ func TestAccessLogs(t *testing.T) {
 		}), `"null"`, "null"),
 		"CSV": "time,key,duration,upstream,hit\n1767603600,a,2,x,false\n1767603601.5,a,0.5,\"z, y\",true\n1767603601.9,a,0.1,-,\n",
 	} {
-		logs, jobs := open(t, text)
+		logs, err := ReadLogs(1000, nil, file(t, text))
+		require.NoError(t, err)
+		jobs := logs.Estimate(1, 0)
 		require.Len(t, jobs, 3, "%s: %v", name, logs.Notes)
 		assert.InDeltaSlice(t, []float64{0, 1.5, 1.9}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset}, 1e-6, name)
 		assert.Equal(t, Project("a"), jobs[0].Project)
@@ -250,13 +245,4 @@ func TestAccessLogs(t *testing.T) {
 		assert.InDeltaSlice(t, []float64{fetch, 0.5, 0.5}, []float64{jobs[0].Load, jobs[1].Operators, jobs[2].Operators}, 1e-6,
 			"%s: the last one costs what the key's others do", name)
 	}
-}
-
-func TestAccessLogsWithLess(t *testing.T) {
-	logs, jobs := open(t, "key,ended,duration_ms,priority\n-,10,500,high\nb,11,500,\n")
-	require.Len(t, jobs, 2)
-	assert.Empty(t, jobs[0].Project)
-	assert.Equal(t, "high", jobs[0].Priority.String())
-	assert.Equal(t, "low", jobs[1].Priority.String())
-	assert.Zero(t, logs.Seen.Upstreams+logs.Seen.Hit)
 }
