@@ -116,52 +116,46 @@ func TestCrowdIsAdded(t *testing.T) {
 	assert.InDelta(t, 750, high, 120)
 }
 
+// needing returns jobs that need data besides that of their project.
+func needing(t *testing.T, jobs int, each bool, size float64) []trace.Job {
+	t.Helper()
+	return all(t, config(func(c *Config) {
+		c.Pattern, c.Jobs, c.Projects, c.Needs = steady, jobs, 20, Needs{Count: 30, Most: 4, Each: each, Size: size}
+	}))
+}
+
 // All jobs of a project need the same data, or each job draws its own; no data twice.
 func TestNeeds(t *testing.T) {
 	for _, each := range []bool{false, true} {
-		jobs := all(t, config(func(c *Config) {
-			c.Pattern, c.Jobs, c.Projects, c.Needs = steady, 2000, 20, Needs{Count: 30, Most: 4, Each: each}
-		}))
 		of, differ, counts := map[trace.Project][]trace.Need{}, 0, make([]int, 5)
-		for i := range jobs {
-			j := &jobs[i]
+		for _, j := range needing(t, 2000, each, 0) {
 			counts[len(j.Needs)]++
-			seen := map[trace.Project]bool{}
+			names := map[trace.Project]bool{}
 			for _, n := range j.Needs {
-				require.False(t, seen[n.Name])
-				seen[n.Name] = true
+				names[n.Name] = true
 				require.Positive(t, n.Bytes)
 			}
+			require.Len(t, names, len(j.Needs))
 			if before, ok := of[j.Project]; ok && !reflect.DeepEqual(before, j.Needs) {
 				differ++
 			}
 			of[j.Project] = j.Needs
 		}
 		assert.NotContains(t, counts, 0, "all numbers are drawn")
-		assert.Equal(t, each, differ > 1000)
-		if !each {
-			assert.Zero(t, differ)
-		}
+		assert.Equal(t, []bool{each, !each}, []bool{differ > 1000, differ == 0})
 	}
 }
 
 // Size multiplies the cost of the additional data, and changes nothing else.
 func TestSizeOfNeeds(t *testing.T) {
-	of := func(size float64) []trace.Job {
-		return all(t, config(func(c *Config) {
-			c.Pattern, c.Jobs, c.Projects, c.Needs = steady, 200, 20, Needs{Count: 30, Most: 4, Each: true, Size: size}
-		}))
-	}
-	plain, large := of(0), of(5)
-	require.Len(t, large, len(plain))
-	for i := range plain {
-		require.Len(t, large[i].Needs, len(plain[i].Needs))
-		for k, n := range plain[i].Needs {
-			require.Equal(t, trace.Need{Name: n.Name, Load: 5 * n.Load, Bytes: 5 * n.Bytes}, large[i].Needs[k])
+	want, large := needing(t, 200, true, 0), needing(t, 200, true, 5)
+	for i := range want {
+		for k := range want[i].Needs {
+			want[i].Needs[k].Load *= 5
+			want[i].Needs[k].Bytes *= 5
 		}
-		plain[i].Needs, large[i].Needs = nil, nil
 	}
-	require.Equal(t, plain, large)
+	assert.Equal(t, want, large)
 }
 
 // The number of jobs per minute varies far more than in a Poisson process, whose variance is the mean, and also over ten
