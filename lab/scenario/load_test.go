@@ -84,6 +84,7 @@ func TestRunsOverride(t *testing.T) {
 workload: {jobs: 1000, duration: 600, pattern: steady}
 fleet: {upstreams: 8, cache: 2GiB, stops: {first: 1m}}
 sidecars: {count: 40, hints: true}
+end: 5m
 runs:
   - {name: a, policy: expected, sidecars: {interval: 20s, hints: false}}
   - {name: b, policy: dynamic, overload: dagor, stalled: 50, ignore_wait: true, fleet: {upstreams: 10, stops: {first: 2m}}}
@@ -98,6 +99,7 @@ runs:
 	assert.Equal(t, settings.Size(2<<30), x.Fleet.Cache)
 	assert.Equal(t, 8, x.Fleet.Upstreams)
 	assert.Equal(t, time.Minute, x.Fleet.Stops.First)
+	assert.Equal(t, 5*time.Minute, x.End)
 
 	y, err := s.setup(b, 1)
 	require.NoError(t, err)
@@ -112,15 +114,10 @@ func TestScenarioFaults(t *testing.T) {
 	const run = "runs: [{name: a, policy: random}]\n"
 	for text, want := range map[string]string{
 		"":                    "s.yaml:1:1: runs: at least one run is required",
-		"runs: []":            "s.yaml:1:7: runs: at least one run is required",
 		"runs: [":             "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
-		run + "run: 1":        "s.yaml:2:1: run: unknown key; did you mean runs?",
 		run + "seeds: -1":     "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
-		run + "seeds: x":      `s.yaml:2:8: seeds: expected a whole number, found "x"`,
 		run + "end: -1h":      "s.yaml:2:6: end: -1h0m0s must not be negative",
-		run + "---\n" + run:   "s.yaml:2:1: the file contains more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
-		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, workload, fleet, sidecars",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is the name of two runs`,
@@ -135,7 +132,6 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a, policy: random, workload: {jobs: -1}}]":      "s.yaml:1:51: runs[0].workload.jobs: -1 must be at least 1",
 		run + "workload: {jobs: -1}":                                   "s.yaml:2:18: workload.jobs: -1 must be at least 1",
 		run + "fleet: {upstreams: 10001}":                              "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
-		run + "fleet: {cache: much}":                                   `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
 		run + "fleet: {backlog: -1}":                                   "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
 		run + "fleet: {stops: {first: -1s}}":                           "s.yaml:2:24: fleet.stops.first: -1s must not be negative",
 		run + "fleet: {stops: {known: true}}":                          "s.yaml:2:16: fleet.stops.first: without it, no upstream stops",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -52,16 +51,6 @@ func TestSameBytes(t *testing.T) {
 	code, again, stderr := tracelab("simulate", small)
 	require.Zero(t, code, stderr)
 	assert.Equal(t, first, again)
-}
-
-// Jobs that have not ended when a run is stopped are not counted.
-func TestEnd(t *testing.T) {
-	const text = "fleet: {upstreams: 4, cores: 4}\nruns: [{name: a, policy: random}]\nworkload: {jobs: 4000, duration: 900}\nend: 300s\n"
-	code, out, stderr := tracelab("simulate", write(t, "s.yaml", text))
-	require.Zero(t, code, stderr)
-	some := regexp.MustCompile(`\na +([0-9,]+) `).FindAllStringSubmatch(out, -1)
-	require.NotEmpty(t, some)
-	assert.Regexp(t, `^1,[0-9]{3}$`, some[len(some)-1][1], "a third of the time, a third of the jobs")
 }
 
 // Mistakes on the command line are reported before anything is simulated or sent.
