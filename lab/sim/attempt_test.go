@@ -66,45 +66,35 @@ func TestTimeoutsOfAJob(t *testing.T) {
 	assert.Equal(t, 30*time.Second, got.Wait, "a short time to the failure does not count as a fast response")
 }
 
-// deadServers simulates jobs in a fleet in which some servers do not respond, and the sidecar
-// has no health checks. It returns the number of failed attempts.
-func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
-	t.Helper()
-	const jobs = 5000
-	cfg := setup(t, "random", "none", 4, 16)
-	cfg.Source = poisson{rng: rand.New(rand.NewPCG(3, 1)), rate: 20, work: 0.2, n: jobs}.all
-	ended := 0
-	cfg.Observe = func(r *Result) {
-		ended++
-		failed += r.Attempts
-		if r.Outcome == Done {
-			failed--
-		}
-	}
-	change(&cfg)
-	w := newWorld(cfg)
-	for _, s := range w.servers[:dead] {
-		s.up = false
-	}
-	require.NoError(t, w.loop(t.Context()))
-	require.Equal(t, jobs, ended)
-	return failed
-}
-
-// Without breakers, jobs are sent to the dead servers again and again. After five failures in a
-// row the breakers open, and then only probes are sent there; where timeouts are counted apart
-// from other failures, after the first.
+// Three of four servers do not respond, and the sidecar has no health checks. Without breakers, jobs are sent to the dead
+// servers again and again. After five failures in a row the breakers open, and then only probes are sent there; where timeouts
+// are counted apart from other failures, after the first.
 func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
-	without := deadServers(t, 3, func(c *Config) {
-		c.Sidecars.CountTimeouts, c.Sidecars.Breaker.Failures, c.Sidecars.Budget = true, 1_000_000, 1
-	})
-	with := deadServers(t, 3, func(c *Config) { c.Sidecars.CountTimeouts = true })
-	first := deadServers(t, 3, func(*Config) {})
-	t.Log(without, with, first)
-	assert.Less(t, first, with)
+	failures := func(change func(*Sidecars)) (failed int) {
+		cfg := setup(t, "random", "none", 4, 16)
+		cfg.Source = poisson{rng: rand.New(rand.NewPCG(3, 1)), rate: 20, work: 0.2, n: 5000}.all
+		cfg.Observe = func(r *Result) {
+			failed += r.Attempts
+			if r.Outcome == Done {
+				failed--
+			}
+		}
+		change(&cfg.Sidecars)
+		w := newWorld(cfg)
+		for _, s := range w.servers[:3] {
+			s.up = false
+		}
+		require.NoError(t, w.loop(t.Context()))
+		require.Equal(t, 5000, w.count().Ended)
+		return failed
+	}
+	without := failures(func(c *Sidecars) { c.CountTimeouts, c.Breaker.Failures, c.Budget = true, 1_000_000, 1 })
+	with := failures(func(c *Sidecars) { c.CountTimeouts = true })
+	first := failures(func(*Sidecars) {})
 	assert.Greater(t, without, 5000)
 	assert.Less(t, with, 150)
 	assert.GreaterOrEqual(t, with, 15)
+	assert.Less(t, first, with)
 }
 
 // The data that a job needs besides its project's is fetched after it, once for all jobs, and later jobs

@@ -18,32 +18,6 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-const forecastCores = 8
-
-// demand returns Poisson arrivals of jobs with a mean work of one second. rate gives the jobs
-// per second at each instant.
-func demand(seed uint64, length time.Duration, rate func(at float64) float64) (jobs []trace.Job) {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	for at := 0.0; ; {
-		at += rng.ExpFloat64() / rate(at)
-		if at >= length.Seconds() {
-			return jobs
-		}
-		work := 0.25 + 0.75*rng.ExpFloat64()
-		jobs = append(jobs, trace.Job{Offset: at, Operators: work * 0.9, Output: work * 0.1})
-	}
-}
-
-// servedBy simulates jobs at the given number of upstreams. It returns the results in order of arrival.
-func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result) {
-	t.Helper()
-	c := setup(t, "expected", "none", upstreams, forecastCores)
-	c.Sidecars.Hints = true
-	run(t, c, slices.Values(jobs), func(r *Result) { all = append(all, *r) })
-	slices.SortFunc(all, func(a, b Result) int { return cmp.Compare(a.Arrived, b.Arrived) })
-	return all
-}
-
 // While twice as much work arrives as is done, most forecasts of the first lost job are right within a factor of 1.5, and
 // nearly all within 2, from the moment at which the queue is seen to grow: the job that is lost waits until its queue
 // timeout, although its evaluate timeout is far longer.
@@ -63,28 +37,33 @@ func TestForecastOfTheFirstLostJob(t *testing.T) {
 	assert.Greater(t, share(2), 0.97)
 }
 
-// forecasts returns the ratios of the forecasts of a run to the results, as logarithms.
+// forecasts simulates four minutes, in which jobs arrive at 0.3 times the fleet's capacity and, after the first minute, at twice
+// the capacity. It returns the ratios of the forecasts to the results, as logarithms.
 func forecasts(t *testing.T, seed uint64) (off []float64) {
-	const upstreams, queue, evaluate = 4, 60 * time.Second, 120 * time.Second
-	jobs := demand(seed, 4*time.Minute, func(at float64) float64 {
-		if at < 60 {
-			return 0.3 * upstreams * forecastCores
+	const upstreams, cores, queue, evaluate = 4, 8, 60 * time.Second, 120 * time.Second
+	rng, load := rand.New(rand.NewPCG(seed, 7)), 0.3
+	var jobs []trace.Job
+	for at := 0.0; at < 240; at += rng.ExpFloat64() / (load * upstreams * cores) {
+		if at > 60 {
+			load = 2
 		}
-		return 2 * upstreams * forecastCores
-	})
-	for i := range jobs {
-		jobs[i].Timeouts = trace.Timeouts{Queue: queue.Seconds(), Evaluate: evaluate.Seconds()}
+		work := 0.25 + 0.75*rng.ExpFloat64() // a second in the mean
+		jobs = append(jobs, trace.Job{
+			Offset: at, Operators: work * 0.9, Output: work * 0.1,
+			Timeouts: trace.Timeouts{Queue: queue.Seconds(), Evaluate: evaluate.Seconds()},
+		})
 	}
-	all := servedBy(t, jobs, upstreams)
+	c := setup(t, "expected", "none", upstreams, cores)
+	c.Sidecars.Hints = true
 	first, m := time.Duration(math.MaxInt64), quality.New(epoch)
 	var began []Result
-	for _, r := range all {
+	run(t, c, slices.Values(jobs), func(r *Result) {
 		if r.Outcome == Expired {
 			first = min(first, r.Arrived+r.LastByte)
 		} else {
-			began = append(began, r)
+			began = append(began, *r)
 		}
-	}
+	})
 	slices.SortFunc(began, func(a, b Result) int { return cmp.Compare(a.Arrived+a.FirstByte, b.Arrived+b.FirstByte) })
 	for now := time.Duration(0); now < first*9/10; now += time.Second {
 		for ; began[0].Arrived+began[0].FirstByte <= now; began = began[1:] {
