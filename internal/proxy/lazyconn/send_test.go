@@ -109,38 +109,37 @@ func TestSendAndAwaitFails(t *testing.T) {
 	require.ErrorContains(t, m.err, "broken pipe")
 
 	here, there := pair(t)
-	require.NoError(t, here.SetDeadline(time.Unix(1, 0))) // as one does who interrupts
-	m = &message{bytes: []byte("x")}
-	require.ErrorIs(t, here.SendAndAwait(m.bytes, m, true), os.ErrDeadlineExceeded)
-	assert.Equal(t, 1, m.times)
-	assert.Zero(t, m.n)
-	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)
+	interrupted := func(size int) (sent int, err error) {
+		t.Helper()
+		m := &message{bytes: make([]byte, size)}
+		require.ErrorIs(t, here.SendAndAwait(m.bytes, m, true), os.ErrDeadlineExceeded)
+		assert.Equal(t, 1, m.times)
+		here.Failed = nil
+		return m.n, m.err
+	}
+	require.NoError(t, here.SetDeadline(time.Unix(1, 0)))
+	n, err := interrupted(1)
+	assert.Zero(t, n)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 
-	// So it is where only reads are interrupted: a request that was withdrawn is not sent.
-	here.Failed = nil
 	require.NoError(t, here.SetDeadline(time.Time{}))
 	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
-	m = &message{bytes: []byte("x")}
-	require.ErrorIs(t, here.SendAndAwait(m.bytes, m, true), os.ErrDeadlineExceeded)
-	assert.Equal(t, 1, m.times)
-	assert.Zero(t, m.n)
+	n, _ = interrupted(1)
+	assert.Zero(t, n, "a request that was withdrawn is not sent")
 
 	interruptAfterAByte := func() {
 		_, _ = io.ReadFull(there, make([]byte, 1))
 		_ = here.SetDeadline(time.Unix(1, 0))
 	}
-	here.Failed = nil
 	require.NoError(t, here.SetDeadline(time.Time{}))
 	go interruptAfterAByte()
-	m = &message{bytes: []byte("x")}
-	require.ErrorIs(t, here.SendAndAwait(m.bytes, m, true), os.ErrDeadlineExceeded, "no answer")
-	assert.Equal(t, message{bytes: []byte{}, times: 1, n: 1}, *m)
+	n, err = interrupted(1)
+	assert.Equal(t, 1, n, "there is no response")
+	require.NoError(t, err)
 
 	here, there = pair(t)
 	go interruptAfterAByte()
-	m = &message{bytes: make([]byte, 64<<20)}
-	require.ErrorIs(t, here.SendAndAwait(m.bytes, m, true), os.ErrDeadlineExceeded, "nobody reads it")
-	assert.Equal(t, 1, m.times)
-	assert.Less(t, m.n, 64<<20)
-	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)
+	n, err = interrupted(64 << 20)
+	assert.Less(t, n, 64<<20, "nobody reads it")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
