@@ -111,33 +111,6 @@ func TestPiecesOfAChunk(t *testing.T) {
 	}
 }
 
-// After a request in which another server may find another body, the connection ends (RFC 9112, 6.1): the rest could be a request
-// that the other server has not seen.
-func TestAnAmbiguousBodyEndsItsConnection(t *testing.T) {
-	s := serving(t, http.HandlerFunc(ok), nil)
-	const kept, chunked = "Host: localhost\r\nConnection: keep-alive\r\n", "Transfer-Encoding: chunked\r\n"
-	many := strings.Repeat("X: y\r\n", 200)
-	for _, row := range []struct {
-		text string
-		ends bool
-	}{
-		{"POST / HTTP/1.0\r\n" + kept + "Content-Length: 2\r\n\r\nab", false},
-		{"POST / HTTP/1.0\r\n" + kept + "Content-Length: 2\r\n" + chunked + "\r\nab", true},
-		{"POST / HTTP/1.0\r\n" + kept + chunked + "\r\n", true},
-		{"POST / HTTP/1.0\r\n" + kept + chunked + many + "\r\n", true},
-		{"POST / HTTP/1.1\r\n" + kept + chunked + "\r\n0\r\n\r\n", false},
-		{"POST / HTTP/1.1\r\n" + kept + "Content-Length: 2\r\n" + chunked + "\r\n0\r\n\r\n", true},
-		{"POST / HTTP/1.1\r\n" + kept + "Content-Length: 2\r\n" + chunked + many + "\r\n0\r\n\r\n", true},
-	} {
-		c := dial(t, s.address)
-		c.says(row.text + get)
-		require.NoError(t, c.CloseWrite())
-		c.served()
-		_, err := c.in.ReadByte()
-		assert.Equal(t, row.ends, err != nil, "%.100q", row.text)
-	}
-}
-
 // A connection is not used again if its body is still being read at the end of the request.
 func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 	reading := make(chan *body, 1)

@@ -26,9 +26,13 @@ func say(w http.ResponseWriter, text string) {
 }
 
 // Requests of all kinds are served here, whole or in pieces, first or after another, and so is the request after them.
-// net/http's server gets only HTTP/2.
+// net/http's server gets only HTTP/2. After a request in which another server may find another body, the connection ends
+// (RFC 9112, 6.1): the rest could be a request that the other server has not seen.
 func TestRequestsOfAllKindsAreServedHere(t *testing.T) {
 	const start = "POST / HTTP/1.1\r\nHost: localhost\r\n"
+	const old = "POST / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n"
+	const chunked = "Transfer-Encoding: chunked\r\n"
+	many := strings.Repeat("X: y\r\n", 200)
 	for _, c := range []struct {
 		text string
 		ends bool // it is the last request of its connection
@@ -40,7 +44,13 @@ func TestRequestsOfAllKindsAreServedHere(t *testing.T) {
 		{start + "HTTP2-Settings: x\r\n\r\n", false},
 		{"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", true},
 		{"POST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab", false},
-		{start + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false},
+		{start + chunked + "\r\n0\r\n\r\n", false},
+		{start + "Content-Length: 2\r\n" + chunked + "\r\n0\r\n\r\n", true},
+		{start + "Content-Length: 2\r\n" + chunked + many + "\r\n0\r\n\r\n", true},
+		{old + "Content-Length: 2\r\n\r\nab", false},
+		{old + "Content-Length: 2\r\n" + chunked + "\r\nab", true},
+		{old + chunked + "\r\n", true},
+		{old + chunked + many + "\r\n", true},
 		{start + "Content-Length: 6000\r\nX: " + strings.Repeat("x", maxHead) + "\r\n\r\n" + strings.Repeat("y", 6000), false},
 		{start + "Content-Length: 2\r\n" + strings.Repeat("X: y\r\n", 4000) + "\r\nab", false},
 	} {
@@ -59,6 +69,8 @@ func TestRequestsOfAllKindsAreServedHere(t *testing.T) {
 				}
 				conn.says(c.text[split:] + get)
 				conn.served("%.60q", c.text)
+				_, err := conn.in.Peek(1)
+				assert.Equal(t, c.ends, err != nil, "%.60q", c.text)
 				if !c.ends {
 					conn.served("%.60q", c.text)
 				}
