@@ -62,45 +62,22 @@ func marked(mark byte, length int) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nX-Mark: %c\r\nContent-Length: %d\r\n\r\n%s", mark, length, strings.Repeat(string(mark), length))
 }
 
-// surplus is what a server appends to a response.
-type surplus struct {
-	name    string
-	text    func(mark byte) string
-	record  int // size of the TLS records; 0 means one record for the response and one for the surplus
-	partial int // number of bytes of the surplus's last record that are held back until the next request
-}
-
-func surpluses() (all []surplus) {
-	texts := map[string]func(mark byte) string{
-		"nothing":         func(byte) string { return "" },
-		"a byte":          func(mark byte) string { return string(mark) },
-		"too long a body": func(mark byte) string { return strings.Repeat(string(mark), 10) },
-		"a second answer": func(mark byte) string { return marked(mark, 20) },
-		"a large answer":  func(mark byte) string { return marked(mark, 20_000) },
-		"half an answer":  func(mark byte) string { return marked(mark, 20)[:30] },
-		"an interim":      func(mark byte) string { return fmt.Sprintf("HTTP/1.1 103 Hints\r\nX-Mark: %c\r\n\r\n", mark) },
-		"an empty line":   func(byte) string { return "\r\n" },
-	}
-	for name, text := range texts {
-		for _, record := range []int{0, 1, 7, 100, 16 << 10} {
-			for _, partial := range []int{0, 1, 10} {
-				all = append(all, surplus{name: fmt.Sprintf("%s in records of %d, %d bytes late", name, record, partial), text: text, record: record, partial: partial})
-			}
-		}
-	}
-	return all
+// records is how a server splits a response and the surplus after it.
+type records struct {
+	size int // of the TLS records; 0 means one record for the response and one for the surplus
+	late int // number of bytes of the surplus's last record that are held back until the next request
 }
 
 // write writes a response and the surplus as records, and sends all bytes that are not held back.
-func (s surplus) write(w *wire, c net.Conn, answer, more string) {
+func (s records) write(w *wire, c net.Conn, answer, more string) {
 	w.holds = true
 	needed, text := 0, answer+more // needed is the number of bytes with the whole response
 	for at := 0; at < len(text); {
-		n := min(max(s.record, len(text)/100, 1), len(text)-at)
+		n := min(max(s.size, len(text)/100, 1), len(text)-at)
 		switch {
-		case s.record == 0 && at == 0:
+		case s.size == 0 && at == 0:
 			n = len(answer)
-		case s.record == 0:
+		case s.size == 0:
 			n = len(text) - at
 		}
 		_, _ = c.Write([]byte(text[at : at+n]))
@@ -109,32 +86,18 @@ func (s surplus) write(w *wire, c net.Conn, answer, more string) {
 		}
 	}
 	w.holds = false
-	w.send(max(0, min(s.partial, len(w.held)-needed-1)))
+	w.send(max(0, min(s.late, len(w.held)-needed-1)))
 }
 
-// serveSurplus starts a server that responds to each job with the job's mark and a surplus. It returns the address.
-func serveSurplus(t testing.TB, cfg *tls.Config, choose func() surplus) string {
+// serveRecords starts an upstream that runs script for each connection, over TLS unless cfg is nil. It returns the address.
+func serveRecords(t testing.TB, cfg *tls.Config, script func(p *peer.Peer, w *wire)) string {
 	return peer.Listen(t, func(p *peer.Peer) {
 		w := &wire{Conn: p.Conn}
 		c := net.Conn(w)
 		if cfg != nil {
 			c = tls.Server(w, cfg)
 		}
-		p = peer.Over(t, c)
-		for {
-			r := p.Request()
-			if r == nil {
-				return
-			}
-			body := r.Text
-			w.send(0) // the bytes held back
-			s := choose()
-			length := 5
-			if len(body) > 1 {
-				length = 6_000
-			}
-			s.write(w, c, marked(body[0], length), s.text(body[0]))
-		}
+		script(peer.Over(t, c), w)
 	})
 }
 
@@ -159,25 +122,47 @@ func exchange(t testing.TB, c *Client, address string, mark byte, large bool) bo
 // No byte that an upstream sends after the end of a response is in the response to another job, however TLS splits
 // the bytes into records.
 func TestNoJobGetsAnotherJobsResponse(t *testing.T) {
-	cfg, dial := identity(t)
-	for name, secure := range map[string]*tls.Config{"TCP": nil, "TLS 1.2": cfg.Clone(), "TLS 1.3": cfg.Clone()} {
-		t.Run(name, func(t *testing.T) {
-			if name == "TLS 1.2" {
-				secure.MaxVersion = tls.VersionTLS12
-			}
-			var now atomic.Pointer[surplus]
-			up := serveSurplus(t, secure, func() surplus { return *now.Load() })
-			client := newClient(t, Config{})
-			if secure != nil {
-				client = newClient(t, Config{Dial: dial})
-			}
-			for _, s := range surpluses() {
-				now.Store(&s)
-				for i := range 4 {
-					require.True(t, exchange(t, client, up, byte('A'+i), i%2 == 1), "%s: job %d", s.name, i)
+	surpluses := map[string]func(mark byte) string{
+		"nothing":         func(byte) string { return "" },
+		"a byte":          func(mark byte) string { return string(mark) },
+		"too long a body": func(mark byte) string { return strings.Repeat(string(mark), 10) },
+		"a second answer": func(mark byte) string { return marked(mark, 20) },
+		"a large answer":  func(mark byte) string { return marked(mark, 20_000) },
+		"half an answer":  func(mark byte) string { return marked(mark, 20)[:30] },
+		"an interim":      func(mark byte) string { return fmt.Sprintf("HTTP/1.1 103 Hints\r\nX-Mark: %c\r\n\r\n", mark) },
+		"an empty line":   func(byte) string { return "\r\n" },
+	}
+	tls13, dial := identity(t)
+	tls12 := tls13.Clone()
+	tls12.MaxVersion = tls.VersionTLS12
+	for version, c := range map[string]struct {
+		cfg  *tls.Config
+		dial files.Dial
+	}{"TCP": {}, "TLS 1.2": {tls12, dial}, "TLS 1.3": {tls13, dial}} {
+		for name, surplus := range surpluses {
+			t.Run(name+", "+version, func(t *testing.T) {
+				var split atomic.Pointer[records]
+				up := serveRecords(t, c.cfg, func(p *peer.Peer, w *wire) {
+					for r := p.Request(); r != nil; r = p.Request() {
+						w.send(0) // the bytes held back
+						mark, length := r.Text[0], 5
+						if len(r.Text) > 1 {
+							length = 6_000
+						}
+						split.Load().write(w, p, marked(mark, length), surplus(mark))
+					}
+				})
+				client := newClient(t, Config{Dial: c.dial})
+				for _, size := range []int{0, 1, 7, 100, 16 << 10} {
+					for _, late := range []int{0, 1, 10} {
+						split.Store(&records{size, late})
+						for i := range 4 {
+							require.True(t, exchange(t, client, up, byte('A'+i), i%2 == 1), "job %d, records of %d bytes, %d bytes late", i, size, late)
+						}
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -227,32 +212,24 @@ func FuzzTwoAnswers(f *testing.F) {
 		if len(first) > 8<<10 || record < 32 { // so that all of it arrives in one piece
 			return
 		}
+		server, over := cfg, dial
+		if !secure {
+			server, over = nil, nil
+		}
 		var requests atomic.Int32
-		up := peer.Listen(t, func(p *peer.Peer) {
-			w := &wire{Conn: p.Conn}
-			c := net.Conn(w)
-			if secure {
-				c = tls.Server(w, cfg)
-			}
-			p = peer.Over(t, c)
-			for {
-				if p.Request() == nil {
-					return
-				}
+		up := serveRecords(t, server, func(p *peer.Peer, w *wire) {
+			for p.Request() != nil {
 				if requests.Add(1) > 1 {
-					_, _ = c.Write([]byte(marked('2', 3)))
+					p.Say("%s", marked('2', 3))
 					continue
 				}
-				surplus{record: int(record)}.write(w, c, string(first), "")
+				records{size: int(record)}.write(w, p, string(first), "")
 				if !whole(first, head) {
 					return
 				}
 			}
 		})
-		client := newClient(t, Config{Idle: 1})
-		if secure {
-			client = newClient(t, Config{Idle: 1, Dial: dial})
-		}
+		client := newClient(t, Config{Idle: 1, Dial: over})
 		r := job(up, "{}")
 		if head {
 			r.Method, r.Whole = "HEAD", nil
