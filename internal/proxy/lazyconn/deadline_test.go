@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,42 +14,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counted is a socket that counts the settings of its deadlines.
-type counted struct {
-	*net.TCPConn
-	reads, writes atomic.Int64
-}
-
-func (c *counted) SetReadDeadline(at time.Time) error {
-	c.reads.Add(1)
-	return c.TCPConn.SetReadDeadline(at)
-}
-
-func (c *counted) SetWriteDeadline(at time.Time) error {
-	c.writes.Add(1)
-	return c.TCPConn.SetWriteDeadline(at)
-}
-
-// countedPair is a pair whose deadlines are in an hour, but end in a moment at the socket.
-func countedPair(t *testing.T) (here *Conn, socket *counted, there net.Conn) {
-	first, there := pair(t)
-	socket = &counted{TCPConn: first.Conn.(*net.TCPConn)}
-	here = New(socket, NewBuffers(16))
+// earlyPair is a pair whose deadlines are in an hour, but end in a moment at the socket.
+func earlyPair(t *testing.T) (here *Conn, there net.Conn) {
+	here, there = pair(t)
 	require.NoError(t, here.SetDeadline(time.Now().Add(time.Millisecond)))
 	require.NoError(t, here.SetDeadline(time.Now().Add(time.Hour)))
-	require.Equal(t, []int64{1, 1}, []int64{socket.reads.Load(), socket.writes.Load()}, "the earlier one is kept")
-	return here, socket, there
+	require.Equal(t, [2]bool{true, true}, here.endEarly(), "the earlier one is kept")
+	return here, there
+}
+
+// endEarly reports whether the socket's deadlines of reads and of writes are not the wanted ones.
+func (c *Conn) endEarly() [2]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return [2]bool{c.reads.armed != c.reads.wanted, c.writes.armed != c.writes.wanted}
 }
 
 // Only an earlier deadline is set at once.
 func TestDeadlines(t *testing.T) {
-	here, socket, _ := countedPair(t)
+	here, _ := earlyPair(t)
 	for _, at := range []time.Time{{}, time.Now().Add(2 * time.Hour)} {
 		require.NoError(t, here.SetDeadline(at))
-		require.Equal(t, []int64{1, 1}, []int64{socket.reads.Load(), socket.writes.Load()})
+		require.Equal(t, [2]bool{true, true}, here.endEarly())
 	}
 	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
-	assert.Equal(t, []int64{2, 1}, []int64{socket.reads.Load(), socket.writes.Load()})
+	assert.Equal(t, [2]bool{false, true}, here.endEarly())
 	assert.ErrorIs(t, here.Await(), os.ErrDeadlineExceeded)
 	require.NoError(t, here.SetWriteDeadline(time.Unix(1, 0)))
 	_, err := here.Write([]byte("x"))
@@ -76,9 +64,9 @@ func TestReadsThatEndEarly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan error, 1)
 			begin := func() (*Conn, net.Conn) {
-				here, socket, there := countedPair(t)
+				here, there := earlyPair(t)
 				go func() { ended <- read(here) }()
-				require.Eventually(t, func() bool { return socket.reads.Load() == 2 }, patience, time.Millisecond)
+				require.Eventually(t, func() bool { return !here.endEarly()[0] }, patience, time.Millisecond)
 				require.Empty(t, ended)
 				return here, there
 			}
@@ -104,10 +92,10 @@ func TestWritesThatEndEarly(t *testing.T) {
 		"Ask":          func(c *Conn) error { return c.SendAndAwait(sent, &message{}, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			here, socket, there := countedPair(t)
+			here, there := earlyPair(t)
 			ended := make(chan error, 1)
 			go func() { ended <- write(here) }()
-			require.Eventually(t, func() bool { return socket.writes.Load() == 2 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return !here.endEarly()[1] }, patience, time.Millisecond)
 			got := make([]byte, len(sent))
 			_, err := io.ReadFull(there, got)
 			require.NoError(t, err)
