@@ -28,6 +28,7 @@ func TestTheEndOfAContextWithAHook(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hooked := WithHook(ctx)
 	other, leave := context.WithCancel(t.Context())
+	defer leave()
 	for _, ctx := range []context.Context{other, hooked} {
 		response, _, err := c.Do(WithHook(ctx), job(up, "{}"))
 		require.NoError(t, err)

@@ -49,6 +49,8 @@ func TestHeadsAreBounded(t *testing.T) {
 func TestTLSAnnouncesTheEndOfAResponse(t *testing.T) {
 	cfg, dial := identity(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		server := cfg.Clone()
+		server.MaxVersion = version
 		for _, tc := range []struct {
 			response string
 			announce bool
@@ -60,16 +62,11 @@ func TestTLSAnnouncesTheEndOfAResponse(t *testing.T) {
 			{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", true, io.ErrUnexpectedEOF},
 			{ok, false, nil},
 		} {
-			up := peer.Listen(t, func(p *peer.Peer) {
-				versioned := cfg.Clone()
-				versioned.MaxVersion = version
-				c := tls.Server(p.Conn, versioned)
-				if peer.Over(t, c).Request() == nil {
-					return
-				}
-				_, _ = io.WriteString(c, tc.response)
+			up := serveRecords(t, server, func(p *peer.Peer, _ *wire) {
+				p.Request()
+				p.Say("%s", tc.response)
 				if tc.announce {
-					_ = c.CloseWrite()
+					_ = p.Conn.(*tls.Conn).CloseWrite()
 				}
 			})
 			res, _, err := newClient(t, Config{Dial: dial}).Do(context.Background(), job(up, "{}"))

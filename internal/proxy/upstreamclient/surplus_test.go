@@ -97,7 +97,9 @@ func serveRecords(t testing.TB, cfg *tls.Config, script func(p *peer.Peer, w *wi
 		if cfg != nil {
 			c = tls.Server(w, cfg)
 		}
-		script(peer.Over(t, c), w)
+		over := peer.Over(t, c)
+		over.N = p.N
+		script(over, w)
 	})
 }
 

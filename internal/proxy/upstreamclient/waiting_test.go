@@ -193,22 +193,3 @@ func TestCloseWaitsForTheDialsBeforeIt(t *testing.T) {
 		require.Error(t, <-second)
 	})
 }
-
-// Requests to an upstream that accepts connections slowly do not fail. If it refuses one connection, one
-// request fails.
-func TestAnUpstreamThatTakesConnectionsSlowly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, c := newGate(t, 5*time.Second)
-		ended := send(c, 3)
-		time.Sleep(500 * time.Millisecond)
-		g.through <- nil
-		synctest.Wait()
-		refused := errors.New("connection refused")
-		g.through <- refused
-		require.ErrorIs(t, <-ended, refused)
-		time.Sleep(time.Second) // the third dial has timed out
-		g.through <- nil
-		require.NoError(t, <-ended)
-		require.NoError(t, <-ended)
-	})
-}
