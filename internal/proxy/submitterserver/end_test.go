@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,7 +72,6 @@ func TestPiecesOfAChunk(t *testing.T) {
 		"an absolute target": "POST http://localhost/ HTTP/1.1\r\n" + chunked,
 		"a long head":        "POST / HTTP/1.1\r\n" + chunked + "X-Long: " + strings.Repeat("x", maxHead) + "\r\n",
 		"many fields":        "POST / HTTP/1.1\r\n" + chunked + strings.Repeat("X: y\r\n", 200),
-		"100 Continue":       "POST http://localhost/ HTTP/1.1\r\nExpect: x, 100-continue\r\n" + chunked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			pieces := make(chan string, 10)
@@ -99,43 +97,12 @@ func TestPiecesOfAChunk(t *testing.T) {
 				}
 			}
 			c.says("\r\n0\r\n\r\n")
-			if name == "100 Continue" {
-				line, err := c.in.ReadString('\n')
-				require.NoError(t, err)
-				assert.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
-				_, err = c.in.Discard(2)
-				require.NoError(t, err)
-			}
 			c.served()
 		})
 	}
 }
 
-// A connection is not used again if its body is still being read at the end of the request.
-func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
-	reading := make(chan *body, 1)
-	var requests atomic.Int64
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ok(w, r)
-		if requests.Add(1) > 1 {
-			return
-		}
-		b := r.Body.(*body)
-		b.mu.Lock() // as its Read does
-		reading <- b
-	}), nil)
-	c := dial(t, s.address)
-	c.says("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na" + get)
-	c.served()
-	_, err := c.in.ReadByte()
-	require.Error(t, err)
-	require.NoError(t, c.Close())
-	require.Eventually(t, func() bool { return len(s.all()) == 0 }, patience, time.Millisecond)
-	assert.EqualValues(t, 1, requests.Load())
-	(<-reading).mu.Unlock()
-}
-
-// The end of a request also ends a read of its body that goes on, so that the connection can linger and end.
+// The end of a request also ends a read of its body that goes on, so that the connection can linger and end. It is not used again.
 func TestAReadOfTheBodyEndsWithItsRequest(t *testing.T) {
 	t.Parallel() // it takes lingerIdle
 	ended := make(chan struct{}, 1)
@@ -154,6 +121,7 @@ func TestAReadOfTheBodyEndsWithItsRequest(t *testing.T) {
 	c := dial(t, s.address)
 	c.says("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
 	c.served()
+	c.ends()
 	soon(t, ended)
 }
 
