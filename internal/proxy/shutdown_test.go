@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +21,6 @@ import (
 )
 
 func TestShutdownLetsJobsFinish(t *testing.T) {
-	const streams = 50
 	finish := make(chan struct{})
 	up := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "begun ")
@@ -31,19 +29,11 @@ func TestShutdownLetsJobsFinish(t *testing.T) {
 		_, _ = io.WriteString(w, "done")
 	})
 	c := startSidecar(t, setup{upstreams: []string{up}})
-	var all sync.WaitGroup
-	for i := range streams {
-		submit := client(t)
-		if i%2 == 0 {
-			submit = h2c(t)
+	var bodies []io.Reader
+	for range 15 {
+		for _, open := range submitters {
+			bodies = append(bodies, open(t, c, "/"))
 		}
-		res, err := submit.Get(c.url("/"))
-		require.NoError(t, err)
-		all.Go(func() {
-			defer res.Body.Close()
-			body, err := io.ReadAll(res.Body)
-			assert.Equal(t, "begun done <nil>", fmt.Sprint(string(body), " ", err))
-		})
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.server.Shutdown(context.Background()) }()
@@ -56,9 +46,12 @@ func TestShutdownLetsJobsFinish(t *testing.T) {
 	}, patience, time.Millisecond, "no more jobs are accepted")
 	assert.Empty(t, stopped, "it waits for the jobs at hand")
 	close(finish)
-	all.Wait()
+	for _, body := range bodies {
+		text, err := io.ReadAll(body)
+		assert.Equal(t, "begun done <nil>", fmt.Sprint(string(text), " ", err))
+	}
 	require.NoError(t, <-stopped)
-	for _, r := range c.seen(streams) {
+	for _, r := range c.seen(len(bodies)) {
 		assert.Equal(t, intake.Answered, r.Outcome)
 	}
 }
@@ -67,8 +60,7 @@ func TestShutdownLetsJobsFinish(t *testing.T) {
 // clean end.
 func TestShutdownCutsWhatLasts(t *testing.T) {
 	up := peer.Listen(t, func(p *peer.Peer) {
-		r := p.Request()
-		switch r.URL.Path {
+		switch p.Request().URL.Path {
 		case "/chunked":
 			p.Say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n")
 		case "/length":
@@ -77,51 +69,32 @@ func TestShutdownCutsWhatLasts(t *testing.T) {
 		p.Gone()
 	})
 	c := startSidecar(t, setup{upstreams: []string{up}})
-	ends := make(chan string, 5)
-	var begun sync.WaitGroup
-	begun.Add(4) // all but the silent one
-	submitting := func(name string, submit *http.Client, path string) {
-		res, err := submit.Get(c.url(path))
-		if !assert.NoError(t, err, name) {
-			return
+	bodies := map[string]io.Reader{}
+	for name, open := range submitters {
+		for _, path := range []string{"/chunked", "/length"} {
+			bodies[name+path] = open(t, c, path)
 		}
-		defer res.Body.Close()
-		if reason := res.Header.Get("Pilotfish-Reason"); reason != "" {
-			ends <- fmt.Sprintf("%s: %d %s", name, res.StatusCode, reason)
-			return
-		}
-		begun.Done()
-		body, err := io.ReadAll(res.Body)
-		ends <- fmt.Sprintf("%s: %s, clean %t", name, body, err == nil)
 	}
-	go submitting("chunked", client(t), "/chunked")
-	go submitting("length", client(t), "/length")
-	go submitting("h2c", h2c(t), "/chunked")
-	go submitting("silent", client(t), "/silent")
-	old := c.connect()
-	old.say("GET /chunked HTTP/1.0\r\n\r\n")
-	old.response()
-	begun.Done()
+	silent := make(chan reply)
 	go func() {
-		body, err := old.rest()
-		ends <- fmt.Sprintf("http/1.0: %s, clean %t", body, err == nil)
+		res, _ := c.post("{}")
+		silent <- res
 	}()
-	begun.Wait()
-	require.Eventually(t, func() bool { n, _ := c.balancer.Counts(); return n == 5 }, patience, time.Millisecond)
+	jobs := len(bodies) + 1
+	require.Eventually(t, func() bool { n, _ := c.balancer.Counts(); return n == jobs }, patience, time.Millisecond)
 
 	grace, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := c.server.Shutdown(grace)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	var got []string
-	for range 5 {
-		got = append(got, strings.Replace(<-ends, ": ,", ": some,", 1)) // a reset may destroy what was sent
+	for name, body := range bodies {
+		got, err := io.ReadAll(body)
+		assert.Error(t, err, name)
+		assert.True(t, strings.HasPrefix("some", string(got)), "%s: %q", name, got) // a reset may destroy what was sent
 	}
-	assert.ElementsMatch(t, []string{
-		"chunked: some, clean false", "length: some, clean false", "h2c: some, clean false", "http/1.0: some, clean false",
-		"silent: 502 shutting-down", // not 503: the job may have started, so a retry could run it twice
-	}, got)
-	for _, r := range c.seen(5) {
+	res := <-silent
+	assert.Equal(t, []any{502, "shutting-down"}, []any{res.StatusCode, res.Header.Get("Pilotfish-Reason")}, "not 503: a retry could run the job twice")
+	for _, r := range c.seen(jobs) {
 		require.Contains(t, r.Err, record.ErrShutdown.Error())
 	}
 }

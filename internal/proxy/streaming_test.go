@@ -25,7 +25,7 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 		"length":  {"Content-Length: 1000\r\n", "", ""},
 		"closing": {"Connection: close\r\n", "", ""},
 	} {
-		for submitter, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
+		for submitter, open := range submitters {
 			t.Run(name+" "+submitter, func(t *testing.T) {
 				const pieces = 200
 				confirmed := make(chan bool)
@@ -44,24 +44,22 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 				})
 				c := startSidecar(t, setup{upstreams: []string{refusing(t), up}})
 				defer close(confirmed)
-				res, err := submit(t).Post(c.url("/"), "application/json", reader("{}"))
-				require.NoError(t, err, "the head comes before any of the body")
-				defer res.Body.Close()
-				in := bufio.NewReader(res.Body)
+				in := bufio.NewReader(open(t, c, "/")) // the head comes before any of the body
 				for range pieces {
 					confirmed <- true
 					line, err := in.ReadString('\n')
 					require.NoError(t, err)
 					require.Equal(t, "line\n", line)
 				}
-				_, err = in.ReadByte()
+				_, err := in.ReadByte()
 				require.Error(t, err)
 			})
 		}
 	}
 }
 
-// A response can pause for three hours, or up to the job's stream timeout, also within a chunk or before the end.
+// A response can pause for three hours, or up to the job's stream timeout, also within a chunk or before the end. It holds no
+// memory for the body of its request.
 func TestSilenceAmidAResponse(t *testing.T) {
 	length := [2]string{"Content-Length: 8\r\n\r\nhalf", "half"}
 	chunk := [2]string{"Transfer-Encoding: chunked\r\n\r\n8\r\nhalf", "half\r\n0\r\n\r\n"}
@@ -83,10 +81,13 @@ func TestSilenceAmidAResponse(t *testing.T) {
 		{`{"timeouts":{"stream_seconds":60}}`, length, 61 * time.Second, time.Minute, pool.Gone},
 	} {
 		bubble(t, func(t *testing.T, m *memory) {
-			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) {
+			var c *sidecar
+			c = startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) {
 				p.Request()
+				assert.Positive(t, c.budget.Used())
 				p.Say("HTTP/1.1 200 OK\r\n%s", tc.said[0])
 				time.Sleep(tc.silence)
+				assert.Zero(t, c.budget.Used(), "the memory of the body is free for other jobs")
 				p.Say("%s", tc.said[1])
 			})}})
 			_, text, _, err := m.submit(t, tc.job)
@@ -106,6 +107,26 @@ func TestSilenceAmidAResponse(t *testing.T) {
 	}
 }
 
+// submitters submit a job and return the body of its response, which has begun.
+var submitters = map[string]func(t *testing.T, c *sidecar, path string) (body io.Reader){
+	"http/1.1": func(t *testing.T, c *sidecar, path string) io.Reader { return get(t, client(t), c.url(path)) },
+	"h2c":      func(t *testing.T, c *sidecar, path string) io.Reader { return get(t, h2c(t), c.url(path)) },
+	"http/1.0": func(_ *testing.T, c *sidecar, path string) io.Reader {
+		s := c.connect()
+		s.say("GET %s HTTP/1.0\r\n\r\n", path)
+		_, body := s.response()
+		return body
+	},
+}
+
+func get(t *testing.T, by *http.Client, url string) (body io.Reader) {
+	res, err := by.Get(url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = res.Body.Close() })
+	assert.Equal(t, 200, res.StatusCode)
+	return res.Body
+}
+
 // Every way in which an upstream can die within a response is an error for every
 // kind of submitter, after a prefix of what the upstream sent and nothing else.
 func TestATruncatedResponseIsNeverACleanEnd(t *testing.T) {
@@ -123,17 +144,6 @@ func TestATruncatedResponseIsNeverACleanEnd(t *testing.T) {
 		"a broken size line": {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\nzz\r\nxx", piece},
 	}
 	endings := map[string]func(*peer.Peer){"FIN": func(*peer.Peer) {}, "RST": func(p *peer.Peer) { p.Reset() }}
-	submitters := map[string]func(t *testing.T, c *sidecar) (string, error){
-		"http/1.1": func(t *testing.T, c *sidecar) (string, error) { return readAll(t, client(t), c) },
-		"h2c":      func(t *testing.T, c *sidecar) (string, error) { return readAll(t, h2c(t), c) },
-		"http/1.0": func(t *testing.T, c *sidecar) (string, error) {
-			s := c.connect()
-			s.say("GET / HTTP/1.0\r\n\r\n")
-			_, answer := s.response()
-			body, err := io.ReadAll(answer)
-			return string(body), err
-		},
-	}
 	for answer, a := range answers {
 		for ending, end := range endings {
 			if answer == "until the end" && ending == "FIN" {
@@ -147,12 +157,12 @@ func TestATruncatedResponseIsNeverACleanEnd(t *testing.T) {
 				}
 				end(p)
 			})
-			for submitter, submit := range submitters {
+			for submitter, open := range submitters {
 				t.Run(answer+", "+ending+", "+submitter, func(t *testing.T) {
 					c := startSidecar(t, setup{upstreams: []string{up, up + "0"}})
-					got, err := submit(t, c)
+					got, err := io.ReadAll(open(t, c, "/"))
 					require.Error(t, err)
-					assert.True(t, strings.HasPrefix(a.body, got), "nothing is appended")
+					assert.True(t, strings.HasPrefix(a.body, string(got)), "nothing is appended")
 					r := c.seen(1)[0]
 					require.Len(t, r.Attempts, 1, "nothing is retried after a response byte")
 					assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
@@ -162,43 +172,4 @@ func TestATruncatedResponseIsNeverACleanEnd(t *testing.T) {
 			}
 		}
 	}
-}
-
-// An upstream that truncates each response gets no more jobs. An upstream whose submitters disconnect still does.
-func TestAnUpstreamThatBreaksOffResponses(t *testing.T) {
-	broken := peer.Listen(t, func(p *peer.Peer) {
-		p.Request()
-		p.Say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
-	})
-	c := startSidecar(t, setup{upstreams: []string{broken, answering(t, ok)}, failures: 3})
-	for i := range 6 {
-		_, err := readAll(t, client(t), c)
-		require.Equal(t, i < 3, err != nil)
-	}
-	for _, s := range c.balancer.States() {
-		assert.Equal(t, map[string]string{broken: "3 truncated responses in a row"}[s.Address], s.Breaker.Why)
-	}
-
-	endless := peer.Listen(t, func(p *peer.Peer) {
-		p.Request()
-		p.Say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
-		p.Gone()
-	})
-	c = startSidecar(t, setup{upstreams: []string{endless}, failures: 1})
-	for range 3 {
-		res, err := client(t).Get(c.url("/"))
-		require.NoError(t, err)
-		res.Body.Close()
-	}
-	c.seen(3)
-	assert.Empty(t, c.balancer.States()[0].Breaker.Why)
-}
-
-func readAll(t *testing.T, c *http.Client, s *sidecar) (string, error) {
-	res, err := c.Get(s.url("/"))
-	require.NoError(t, err)
-	defer res.Body.Close()
-	assert.Equal(t, 200, res.StatusCode)
-	body, err := io.ReadAll(res.Body)
-	return string(body), err
 }
