@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,79 +74,57 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 		"half a line":         {"{}", ok[:9], ok[9:], 0},
 		"it can be sent once": {once, "", ok, 0}, // its body is not kept
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				sick := m.upstream(t, "sick:1", func(p *peer.Peer) {
-					p.Request()
-					p.Say("%s", c.said)
-					time.Sleep(time.Minute)
-					p.Say("%s", c.rest)
-				})
-				well := m.upstream(t, "well:1", func(p *peer.Peer) {
-					for p.Request() != nil {
-						p.Say("%s", ok)
-					}
-				})
-				s := startSidecar(t, setup{network: m, budget: 1, upstreams: []string{sick, well}})
-				s.reports(sick, 0)
-				s.reports(well, 0)
-				go func() {
-					time.Sleep(10 * time.Second)
-					s.reports(well, 0)
-					balancing.Hang(s.balancer, sick)
-				}()
-				status, text, _, err := m.submit(t, c.job)
-				require.NoError(t, err)
-				assert.Equal(t, 200, status)
-				assert.Equal(t, "ok", text)
-				synctest.Wait()
-				r := s.seen(1)[0]
-				require.Len(t, r.Attempts, 1+c.moved)
-				if c.moved > 0 {
-					assert.Equal(t, []any{sick, pool.Moved}, []any{r.Attempts[0].Upstream, r.Attempts[0].Outcome})
-					assert.Contains(t, r.Attempts[0].Err, "moved to another upstream")
-				}
-				assert.Equal(t, pool.Answered, r.Attempt().Outcome)
+		bubbleOf(t, name, func(t *testing.T, m *memory) {
+			sick := m.upstream(t, "sick:1", func(p *peer.Peer) {
+				p.Request()
+				p.Say("%s", c.said)
+				time.Sleep(time.Minute)
+				p.Say("%s", c.rest)
 			})
+			well := m.upstream(t, "well:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })
+			s := startSidecar(t, setup{network: m, budget: 1, upstreams: []string{sick, well}})
+			s.reports(sick, 0)
+			s.reports(well, 0)
+			time.AfterFunc(10*time.Second, func() {
+				s.reports(well, 0)
+				balancing.Hang(s.balancer, sick)
+			})
+			status, text, _, err := m.submit(t, c.job)
+			require.NoError(t, err)
+			assert.Equal(t, []any{200, "ok"}, []any{status, text})
+			r := s.seen(1)[0]
+			require.Len(t, r.Attempts, 1+c.moved)
+			if c.moved > 0 {
+				assert.Equal(t, []any{sick, pool.Moved}, []any{r.Attempts[0].Upstream, r.Attempts[0].Outcome})
+				assert.Contains(t, r.Attempts[0].Err, "moved to another upstream")
+			}
+			assert.Equal(t, pool.Answered, r.Attempt().Outcome)
 		})
 	}
 }
 
-// A job that its upstream withdrew is sent to another, and nobody but the log learns of it. Each attempt has its own ID, which
-// replaces one of the submitter. If no other upstream takes the job, the submitter can send it again.
-func TestAWithdrawnJob(t *testing.T) {
-	for name, tc := range map[string]struct {
-		second string
-		status int
-	}{"taken": {ok, 200}, "refused": {busy, 503}} {
-		var ids []string
-		var mu sync.Mutex
-		serve := func(response string) string {
-			return peer.Listen(t, func(p *peer.Peer) {
-				for r := p.Request(); r != nil; r = p.Request() {
-					mu.Lock()
-					ids = append(ids, r.Header["Job-Id"]...)
-					mu.Unlock()
-					p.Say("%s", response)
-				}
-			})
-		}
-		first := serve("HTTP/1.1 503 Service Unavailable\r\nJob-Started: withdrawn\r\nRetry-After: 1\r\nContent-Length: 9\r\n\r\nwithdrawn")
-		c := setup{upstreams: []string{first, serve(tc.second)}}
-		c.Job.WithdrawPath = "/v1/jobs/{id}"
-		s := startSidecar(t, c)
-		res, _ := s.post("{}", "Job-Id", "mine")
-		assert.Equal(t, tc.status, res.StatusCode, name)
-		record := s.seen(1)[0]
-		require.Len(t, record.Attempts, 2)
-		assert.Equal(t, []any{first, pool.Moved}, []any{record.Attempts[0].Upstream, record.Attempts[0].Outcome})
-		assert.Contains(t, record.Attempts[0].Err, "withdrew the waiting job")
-		require.Len(t, ids, 2)
-		assert.NotEqual(t, ids[0], ids[1])
-		assert.NotContains(t, ids, "mine")
-		for _, state := range s.balancer.States() {
-			assert.True(t, state.Eligible || state.Address != first, "a withdrawal is no refusal for load")
-		}
+// Each attempt has its own ID, by which its upstream can be asked to withdraw it. It replaces one of the submitter.
+func TestAttemptsHaveIDs(t *testing.T) {
+	ids := make(chan string, 2)
+	serve := func(response string) string {
+		return peer.Listen(t, func(p *peer.Peer) {
+			for r := p.Request(); r != nil; r = p.Request() {
+				ids <- r.Header.Get("Job-Id")
+				p.Say("%s", response)
+			}
+		})
+	}
+	c := setup{upstreams: []string{serve("HTTP/1.1 503 No\r\nJob-Started: withdrawn\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"), serve(ok)}}
+	c.Job.WithdrawPath = "/v1/jobs/{id}"
+	s := startSidecar(t, c)
+	res, _ := s.post("{}", "Job-Id", "mine")
+	assert.Equal(t, 200, res.StatusCode)
+	first, second := <-ids, <-ids
+	assert.NotEmpty(t, second)
+	assert.NotEqual(t, first, second)
+	assert.NotContains(t, []string{first, second}, "mine")
+	for _, state := range s.balancer.States() {
+		assert.True(t, state.Eligible, "a withdrawal is no refusal for load")
 	}
 }
 

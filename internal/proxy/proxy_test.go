@@ -7,11 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +17,6 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
@@ -69,27 +66,6 @@ func TestWhyABodyCouldNotBeRead(t *testing.T) {
 		err := x.sendingFailed(fmt.Errorf("reading the body: %w", c.err))
 		assert.Equal(t, c.status, record.ProblemOf(err).Status, "HTTP/%d, length %d: %v", c.proto, c.length, c.err)
 	}
-}
-
-// The time to write an interim response is not that of the next one: submitterserver goes on with a deadline that is
-// hardly earlier than a new one, though it may be over.
-func TestTheTimeForAnInterimResponseEndsWithIt(t *testing.T) {
-	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	x := exchange{w: w, r: &http.Request{ProtoMajor: 1, ProtoMinor: 1}, rc: *http.NewResponseController(w)}
-	soon := time.Now().Add(time.Second)
-	x.interim(soon, http.StatusEarlyHints, http.Header{}, http1.Head{})
-	assert.Equal(t, []time.Time{soon, {}}, w.set)
-}
-
-// deadlines notes those that were set.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set []time.Time
-}
-
-func (d *deadlines) SetWriteDeadline(at time.Time) error {
-	d.set = append(d.set, at)
-	return nil
 }
 
 // A response holds a large buffer only while its pieces are large.

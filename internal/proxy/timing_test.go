@@ -2,11 +2,10 @@ package proxy_test
 
 import (
 	"bufio"
-	"fmt"
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,10 +48,22 @@ func (m *memory) client(t testing.TB) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// h2c is client over HTTP/2.
+func (m *memory) h2c(t testing.TB) *http.Client {
+	c := h2c(t)
+	c.Transport.(*http.Transport).DialContext = m.Dial
+	return c
+}
+
 // bubble runs a test in fake time, on a network of pipes.
 func bubble(t *testing.T, test func(t *testing.T, m *memory)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, new(memory)) })
+}
+
+// bubbleOf runs one case of a test in fake time.
+func bubbleOf(t *testing.T, name string, test func(t *testing.T, m *memory)) {
+	t.Run(name, func(t *testing.T) { bubble(t, test) })
 }
 
 // submit posts a job in a bubble and reads the response up to its end or an error.
@@ -65,95 +76,76 @@ func (m *memory) submit(t *testing.T, body string) (status int, text string, h h
 	return res.StatusCode, string(got), res.Header, err
 }
 
+// The job's timeouts bound its attempts and the whole. internal/dispatch tests the rules.
 func TestFirstByteAndDeadline(t *testing.T) {
 	hang := func(p *peer.Peer) { p.Request(); p.Gone() }
 	quick := func(p *peer.Peer) { p.Request(); p.Say(ok) }
+	late, over := record.ErrFirstByte.Error(), record.ErrDeadline.Error()
 	for name, tc := range map[string]struct {
-		job     string
-		scripts []func(*peer.Peer)
-		status  int
-		took    time.Duration
-		ended   []pool.Outcome
+		job    string
+		second func(*peer.Peer)
+		status int
+		took   time.Duration
+		ended  []pool.Outcome
+		errs   []string
 	}{
 		"no timeouts: the configured bound, then one retry": {
-			"{}", []func(*peer.Peer){hang, quick}, 200, 5 * time.Minute, []pool.Outcome{pool.TimedOut, pool.Answered},
-		},
-		"a job that hangs everywhere does not tour them all": {
-			"{}", []func(*peer.Peer){hang, hang, quick}, 504, 10 * time.Minute, []pool.Outcome{pool.TimedOut, pool.TimedOut},
+			"{}", quick, 200, 5 * time.Minute, []pool.Outcome{pool.TimedOut, pool.Answered}, []string{late, ""},
 		},
 		"queue and evaluate bound an attempt, and stream leaves time for another": {
 			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":60}}`,
-			[]func(*peer.Peer){hang, quick}, 200, 15 * time.Second, []pool.Outcome{pool.TimedOut, pool.Answered},
+			quick, 200, 15 * time.Second, []pool.Outcome{pool.TimedOut, pool.Answered}, []string{late, ""},
 		},
 		"the deadline ends everything": {
 			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":3}}`,
-			[]func(*peer.Peer){hang, hang}, 504, 18 * time.Second, []pool.Outcome{pool.TimedOut, pool.Gone},
+			hang, 504, 18 * time.Second, []pool.Outcome{pool.TimedOut, pool.Gone}, []string{late, over},
 		},
 		"without a stream timeout it leaves no time for another": {
-			`{"timeouts":{"evaluate_seconds":10}}`, []func(*peer.Peer){hang, quick}, 504, 10 * time.Second, []pool.Outcome{pool.TimedOut},
+			`{"timeouts":{"evaluate_seconds":10}}`, quick, 504, 10 * time.Second, []pool.Outcome{pool.TimedOut}, []string{late},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				var ups []string
-				for i, script := range tc.scripts {
-					ups = append(ups, m.upstream(t, "up:"+string(rune('1'+i)), script))
-				}
-				c := startSidecar(t, setup{network: m, upstreams: ups})
-				status, _, h, err := m.submit(t, tc.job)
-				require.NoError(t, err)
-				assert.Equal(t, tc.status, status)
-				r := c.seen(1)[0]
-				assert.Equal(t, tc.took, r.Total)
-				var ended []pool.Outcome
-				why := map[pool.Outcome]error{pool.TimedOut: record.ErrFirstByte, pool.Gone: record.ErrDeadline}
-				for _, a := range r.Attempts {
-					ended = append(ended, a.Outcome)
-					if want := why[a.Outcome]; want != nil {
-						require.Contains(t, a.Err, want.Error())
-					} else {
-						require.Empty(t, a.Err)
-					}
-				}
-				assert.Equal(t, tc.ended, ended)
-				if tc.status == 504 {
-					assert.Equal(t, "deadline", h.Get("Pilotfish-Reason"))
-					assert.Equal(t, intake.Deadline, r.Outcome)
-					assert.Equal(t, intake.Absent, r.Completeness)
-				}
-			})
+		bubbleOf(t, name, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", hang), m.upstream(t, "up:2", tc.second)}})
+			status, _, h, err := m.submit(t, tc.job)
+			require.NoError(t, err)
+			assert.Equal(t, tc.status, status)
+			r := c.seen(1)[0]
+			assert.Equal(t, tc.took, r.Total)
+			assert.Equal(t, tc.ended, outcomes(r))
+			for i, a := range r.Attempts {
+				assert.True(t, strings.HasSuffix(a.Err, tc.errs[i]), a.Err)
+			}
+			if tc.status == 504 {
+				assert.Equal(t, []any{"deadline", intake.Deadline, intake.Absent}, []any{h.Get("Pilotfish-Reason"), r.Outcome, r.Completeness})
+			}
 		})
 	}
 }
 
+// A job waits for an upstream until its own queue timeout, the configured one, or its deadline. If the queue is full, it does not wait.
 func TestAJobWaitsForAnUpstream(t *testing.T) {
-	for name, tc := range map[string]struct {
-		job    string
+	full := dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: time.Second}
+	for job, tc := range map[string]struct {
 		queue  dispatch.QueueSettings
 		status int
 		reason string
 		took   time.Duration
 	}{
-		"until the configured wait ends": {"{}", dispatch.DefaultQueue(), 503, "none-eligible", 10 * time.Second},
-		"until its own ends":             {`{"timeouts":{"queue_seconds":2}}`, dispatch.DefaultQueue(), 503, "none-eligible", 2 * time.Second},
-		"if there is room":               {"{}", dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: time.Second}, 503, "queue-full", 0},
-		"until its deadline":             {`{"timeouts":{"evaluate_seconds":1,"stream_seconds":1}}`, dispatch.DefaultQueue(), 504, "deadline", 2 * time.Second},
+		`{}`:                               {dispatch.DefaultQueue(), 503, "none-eligible", 10 * time.Second},
+		`{"timeouts":{"queue_seconds":2}}`: {dispatch.DefaultQueue(), 503, "none-eligible", 2 * time.Second},
+		`{"project_id":1}`:                 {full, 503, "queue-full", 0},
+		`{"timeouts":{"evaluate_seconds":1,"stream_seconds":1}}`: {dispatch.DefaultQueue(), 504, "deadline", 2 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				c := startSidecar(t, setup{network: m, queue: tc.queue})
-				status, text, h, _ := m.submit(t, tc.job)
-				assert.Equal(t, tc.status, status)
-				assert.Equal(t, tc.reason, h.Get("Pilotfish-Reason"))
-				assert.Equal(t, "application/problem+json", h.Get("Content-Type"))
-				assert.Contains(t, text, `"type":"urn:pilotfish:problem:`+tc.reason+`"`)
-				r := c.seen(1)[0]
-				assert.Equal(t, tc.took, r.Queued)
-				if status == 503 {
-					assert.Equal(t, "1", h.Get("Retry-After"))
-					assert.Equal(t, intake.Shed, r.Outcome)
-				}
-			})
+		bubbleOf(t, job, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m, queue: tc.queue})
+			status, text, h, _ := m.submit(t, job)
+			assert.Equal(t, []any{tc.status, tc.reason, "application/problem+json"}, []any{status, h.Get("Pilotfish-Reason"), h.Get("Content-Type")})
+			assert.Contains(t, text, `"type":"urn:pilotfish:problem:`+tc.reason+`"`)
+			r := c.seen(1)[0]
+			assert.Equal(t, tc.took, r.Queued)
+			if status == 503 {
+				assert.Equal(t, []any{"1", intake.Shed}, []any{h.Get("Retry-After"), r.Outcome})
+			}
 		})
 	}
 }
@@ -243,52 +235,44 @@ func TestSlowBodies(t *testing.T) {
 		"nor is a long silence":   {&trickle{left: 4, piece: 2, every: time.Minute}, 408},
 		"nor a byte now and then": {&trickle{left: 1000, piece: 32, every: 10 * time.Second}, 408},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })}})
-				res, err := m.client(t).Post("http://127.0.0.1:8080/", "application/json", tc.body)
-				require.NoError(t, err)
-				defer res.Body.Close()
-				assert.Equal(t, tc.status, res.StatusCode)
-				_, _ = io.Copy(io.Discard, res.Body)
-				r := c.seen(1)[0]
-				if tc.status == 408 {
-					assert.Equal(t, "slow-body", r.Reason)
-					assert.Empty(t, r.Attempts, "no upstream is claimed during the wait")
-					assert.Less(t, r.Total, 45*time.Second)
-					time.Sleep(time.Hour) // the submitter's transport wakes up and notices
-				}
-			})
+		bubbleOf(t, name, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })}})
+			res, err := m.client(t).Post("http://127.0.0.1:8080/", "application/json", tc.body)
+			require.NoError(t, err)
+			defer res.Body.Close()
+			assert.Equal(t, tc.status, res.StatusCode)
+			_, _ = io.Copy(io.Discard, res.Body)
+			r := c.seen(1)[0]
+			if tc.status == 408 {
+				assert.Equal(t, "slow-body", r.Reason)
+				assert.Empty(t, r.Attempts, "no upstream is claimed during the wait")
+				assert.Less(t, r.Total, 45*time.Second)
+				time.Sleep(time.Hour) // the submitter's transport wakes up and notices
+			}
 		})
 	}
 }
 
+// A slow submitter gets everything. One that reads nothing for five minutes is given up.
 func TestSlowSubmitters(t *testing.T) {
-	for name, tc := range map[string]struct {
-		pause time.Duration
-		whole bool
-	}{
-		"a slow one gets everything": {4 * time.Minute, true},
-		"a stalled one is given up":  {6 * time.Minute, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				up := m.upstream(t, "up:1", func(p *peer.Peer) {
-					p.Request()
-					p.Say("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1000000))
-				})
-				c := startSidecar(t, setup{network: m, upstreams: []string{up}})
-				conn := m.connect(t, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-				n := 0
-				for buffer := make([]byte, 128<<10); n < 1000000; time.Sleep(tc.pause) {
-					m, err := io.ReadFull(conn, buffer)
-					if n += m; err != nil {
-						break
-					}
-				}
-				assert.Equal(t, tc.whole, n >= 1000000)
-				assert.Equal(t, map[bool]intake.Outcome{true: intake.Answered, false: intake.Gone}[tc.whole], c.seen(1)[0].Outcome)
+	for pause, outcome := range map[time.Duration]intake.Outcome{4 * time.Minute: intake.Answered, 6 * time.Minute: intake.Gone} {
+		bubble(t, func(t *testing.T, m *memory) {
+			const size = 1_000_000
+			up := m.upstream(t, "up:1", func(p *peer.Peer) {
+				p.Request()
+				p.Say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))
 			})
+			c := startSidecar(t, setup{network: m, upstreams: []string{up}})
+			conn := m.connect(t, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			n := 0
+			for buffer := make([]byte, 128<<10); n < size; time.Sleep(pause) {
+				read, err := io.ReadFull(conn, buffer)
+				if n += read; err != nil {
+					break
+				}
+			}
+			assert.Equal(t, outcome == intake.Answered, n >= size)
+			assert.Equal(t, outcome, c.seen(1)[0].Outcome)
 		})
 	}
 }
@@ -308,13 +292,30 @@ func TestInterimResponsesThatNobodyReads(t *testing.T) {
 	})
 }
 
+// The time to write an interim response ends with it: over HTTP/2, net/http would reset the stream while the job runs.
+func TestAResponseLongAfterAnInterimOne(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		up := m.upstream(t, "up:1", func(p *peer.Peer) {
+			p.Request()
+			p.Say("HTTP/1.1 103 Early Hints\r\n\r\n")
+			time.Sleep(6 * time.Minute)
+			p.Say(ok)
+		})
+		startSidecar(t, setup{network: m, upstreams: []string{up}})
+		res, err := m.h2c(t).Post("http://127.0.0.1:8080/", "application/json", reader(`{"timeouts":{"evaluate_seconds":1000}}`))
+		require.NoError(t, err)
+		assert.Equal(t, 200, res.StatusCode)
+		assert.NoError(t, res.Body.Close())
+	})
+}
+
 // A slow upload is not the upstream's fault: the time to the first byte starts when the upstream has taken the request, and
 // an upstream that takes a large body slowly has that time for each piece. One failure would open the breaker here.
 func TestTheFirstByteIsDueAfterTheRequest(t *testing.T) {
-	const size = 1 << 20
+	const pieces, piece = 32, 32 << 10
 	for name, tc := range map[string]struct {
 		budget         int64
-		upload, taking time.Duration // between two of 32 pieces
+		upload, taking time.Duration // between two pieces
 		wait           time.Duration // from the request's end
 		status         int
 		blamed         bool
@@ -326,41 +327,31 @@ func TestTheFirstByteIsDueAfterTheRequest(t *testing.T) {
 		"an upload that it does not take":    {1, 0, 6 * time.Minute, 0, 504, true},
 		"an upload that is too slow for all": {1, 6 * time.Minute, 0, 0, 408, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				up := m.upstream(t, "up:1", func(p *peer.Peer) {
-					_, _ = p.Head()
-					for range 32 {
-						time.Sleep(tc.taking)
-						if _, err := io.CopyN(io.Discard, p.In, size/32); err != nil {
-							return
-						}
+		bubbleOf(t, name, func(t *testing.T, m *memory) {
+			up := m.upstream(t, "up:1", func(p *peer.Peer) {
+				_, _ = p.Head()
+				for range pieces {
+					time.Sleep(tc.taking)
+					if _, err := io.CopyN(io.Discard, p.In, piece); err != nil {
+						return
 					}
-					time.Sleep(tc.wait)
-					p.Say(ok)
-				})
-				c := startSidecar(t, setup{network: m, upstreams: []string{up}, budget: tc.budget, failures: 1})
-				conn, err := m.Dial(t.Context(), "tcp", c.address)
-				require.NoError(t, err)
-				var uploads sync.WaitGroup
-				defer uploads.Wait()
-				defer conn.Close()
-				uploads.Go(func() {
-					_, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", size)
-					for i := 0; i < 32 && err == nil; i++ {
-						if i > 8 { // beyond what is read before an attempt
-							time.Sleep(tc.upload)
-						}
-						_, err = conn.Write(make([]byte, size/32))
-					}
-				})
-				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				require.NoError(t, err)
-				_ = res.Body.Close()
-				assert.Equal(t, tc.status, res.StatusCode)
-				c.seen(1)
-				assert.Equal(t, tc.blamed, !c.balancer.States()[0].Eligible)
+				}
+				time.Sleep(tc.wait)
+				p.Say(ok)
 			})
+			c := startSidecar(t, setup{network: m, upstreams: []string{up}, budget: tc.budget, failures: 1})
+			const first = 9 * piece // more than what is read before an attempt
+			r, err := http.NewRequest("POST", c.url("/"), io.MultiReader(bytes.NewReader(make([]byte, first)), &trickle{left: pieces*piece - first, piece: piece, every: tc.upload}))
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", "text/plain")
+			r.ContentLength = pieces * piece
+			res, err := m.client(t).Do(r)
+			require.NoError(t, err)
+			_ = res.Body.Close()
+			assert.Equal(t, tc.status, res.StatusCode)
+			c.seen(1)
+			assert.Equal(t, tc.blamed, !c.balancer.States()[0].Eligible)
+			time.Sleep(time.Hour) // the submitter's transport wakes up and notices
 		})
 	}
 }
