@@ -2,8 +2,6 @@ package proxy_test
 
 import (
 	crand "crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -35,14 +33,18 @@ func TestBodiesOverTheBudgetAreServedOnce(t *testing.T) {
 		"retried while nothing of it was consumed": {refusing(t), 200, 2},
 		"not after that": {dies, 502, 1},
 	} {
-		for _, sized := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, length %t", name, sized), func(t *testing.T) {
+		for how, submit := range map[string]func(c *sidecar) (reply, string){
+			"a length": func(c *sidecar) (reply, string) { return c.post(body) },
+			"chunks": func(c *sidecar) (reply, string) {
+				return c.send(client(t), unsized{reader(body)}, "Content-Type", "application/json")
+			},
+			"h2c": func(c *sidecar) (reply, string) {
+				return c.send(h2c(t), reader(body), "Content-Type", "application/json")
+			},
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
 				c := startSidecar(t, setup{upstreams: []string{tc.first, up}, budget: 1})
-				sent := reader(body)
-				if !sized {
-					sent = unsized{sent}
-				}
-				res, got := c.send(sent, "Content-Type", "application/json")
+				res, got := submit(c)
 				assert.Equal(t, tc.status, res.StatusCode)
 				if tc.status == 200 {
 					assert.Equal(t, digest(body), digest(got))
@@ -116,9 +118,8 @@ func TestTheRestOfABodyIsNotWaitedFor(t *testing.T) {
 // no upstream gets anything of another job, not even if the response begins while the body is still being sent.
 func TestNoBodyHasBytesOfAnother(t *testing.T) {
 	check := func(w http.ResponseWriter, r *http.Request) {
-		hash := sha256.New()
-		_, err := io.Copy(hash, r.Body)
-		if err != nil || r.ContentLength < 0 || r.Header.Get("Sum") != hex.EncodeToString(hash.Sum(nil)) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.ContentLength < 0 || r.Header.Get("Sum") != digest(string(body)) {
 			_, _ = io.WriteString(w, "another")
 			return
 		}
@@ -150,23 +151,12 @@ func TestNoBodyHasBytesOfAnother(t *testing.T) {
 				}
 				_, _ = crand.Read(padding)
 				body := fmt.Sprintf(`{"project_id":%d,"padding":"%x"}`, rng.IntN(100), padding)
-				r, err := http.NewRequest(http.MethodPost, c.url("/"), reader(body))
-				if !assert.NoError(t, err) {
-					return
-				}
-				r.Header.Set("Kind", []string{"", "refused", "early"}[rng.IntN(3)])
-				r.Header.Set("Sum", fmt.Sprintf("%x", sha256.Sum256([]byte(body))))
+				sent, kind := reader(body), []string{"", "refused", "early"}[rng.IntN(3)]
 				if rng.IntN(2) == 0 {
-					r.ContentLength = -1
-					r.Trailer = http.Header{"End": {"yes"}}
+					sent = unsized{sent}
 				}
-				res, err := submit.Do(r)
-				if !assert.NoError(t, err) {
-					return
-				}
-				text, err := io.ReadAll(res.Body)
-				_ = res.Body.Close()
-				if !assert.NoError(t, err) || !assert.Equal(t, "whole", string(text), "%d bytes, %v", len(body), r.Header) {
+				_, text := c.send(submit, sent, "Kind", kind, "Sum", digest(body))
+				if !assert.Equal(t, "whole", text, "%d bytes, %s", len(body), kind) {
 					return
 				}
 			}

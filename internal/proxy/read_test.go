@@ -58,36 +58,25 @@ func TestAnErrorReachesASubmitterThatIsStillSending(t *testing.T) {
 // A job has one identifier, on which upstream and record agree: that of the request, or one of pilotfish's own.
 // A response has the ID if the upstream sent it or if stream.request_id is set. Error responses of pilotfish always have it.
 func TestEveryJobHasAnIdentifier(t *testing.T) {
-	var sent, answered string // X-Request-Id
+	const theirs = "theirs"
 	up := serving(t, func(w http.ResponseWriter, r *http.Request) {
-		if sent = r.Header.Get("X-Request-Id"); answered != "" {
-			w.Header().Set("X-Request-Id", answered)
+		w.Header().Set("Received", r.Header.Get("X-Request-Id"))
+		if r.Header.Get("X-Request-Id") == "job-7" {
+			w.Header().Set("X-Request-Id", theirs)
 		}
 	})
-	for name, c := range map[string]struct{ upstream, given, answered string }{
-		"of the request": {up, "job-7", ""}, "of pilotfish": {up, "", ""}, "two": {up, "job-7", "theirs"}, "of a job that fails": {refusing(t), "", ""},
-		"asked for": {up, "", ""}, "asked for, two": {up, "job-7", "theirs"},
-	} {
-		asked := strings.HasPrefix(name, "asked for")
-		side := startSidecar(t, setup{upstreams: []string{c.upstream}, wait: time.Millisecond, Config: proxy.Config{Config: job.Config{RequestID: asked}}})
-		var header []string
-		if c.given != "" {
-			header = []string{"X-Request-Id", c.given}
-		}
-		sent, answered = "", c.answered
-		res, _ := side.post("{}", header...)
-		id := side.seen(1)[0].ID
-		if c.given != "" {
-			assert.Equal(t, c.given, id, name)
-		}
-		if c.upstream == up {
-			assert.Equal(t, id, sent, name)
-		}
-		if c.upstream == up && !asked || c.answered != "" {
-			id = c.answered
-		}
-		assert.Equal(t, id, res.Header.Get("X-Request-Id"), name)
+	for _, asked := range []bool{false, true} {
+		c := startSidecar(t, setup{upstreams: []string{up}, Config: proxy.Config{Config: job.Config{RequestID: asked}}})
+		res, _ := c.post("{}")
+		id := c.seen(1)[0].ID
+		assert.NotEmpty(t, id)
+		assert.Equal(t, []string{id, map[bool]string{true: id}[asked]}, []string{res.Header.Get("Received"), res.Header.Get("X-Request-Id")})
+		res, _ = c.post("{}", "X-Request-Id", "job-7")
+		assert.Equal(t, []string{"job-7", "job-7", theirs}, []string{c.seen(2)[1].ID, res.Header.Get("Received"), res.Header.Get("X-Request-Id")})
 	}
+	c := startSidecar(t, setup{wait: time.Millisecond})
+	res, _ := c.post("{}")
+	assert.Equal(t, c.seen(1)[0].ID, res.Header.Get("X-Request-Id"), "there is no upstream")
 }
 
 func TestGuardBeforeAnotherHandler(t *testing.T) {

@@ -176,18 +176,18 @@ type reply struct {
 // post submits a job with some header fields, and reads the whole response.
 func (c *sidecar) post(body string, header ...string) (reply, string) {
 	c.t.Helper()
-	return c.send(reader(body), append(header, "Content-Type", "application/json")...)
+	return c.send(client(c.t), reader(body), append(header, "Content-Type", "application/json")...)
 }
 
 // send posts a body with some header fields. A body of an unknown type is sent in chunks.
-func (c *sidecar) send(body io.Reader, header ...string) (reply, string) {
+func (c *sidecar) send(by *http.Client, body io.Reader, header ...string) (reply, string) {
 	c.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, c.url("/v1/jobs"), body)
 	require.NoError(c.t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	res, err := client(c.t).Do(r)
+	res, err := by.Do(r)
 	require.NoError(c.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)

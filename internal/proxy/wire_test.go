@@ -88,7 +88,7 @@ func newListener(t testing.TB) *listener {
 		for r := p.Request(); r != nil; r = p.Request() {
 			l.mu.Lock()
 			l.messages = append(l.messages, fmt.Sprintf("%s %s %q", r.Method, r.RequestURI, r.Text))
-			l.got = append(l.got, fmt.Sprintf("%s %s%s %q", r.Method, r.RequestURI, fields(r.Header), r.Text)+trailers(r.Trailer))
+			l.got = append(l.got, fmt.Sprintf("%s %s%s %q%s", r.Method, r.RequestURI, fields(" ", r.Header), r.Text, fields(" +", r.Trailer)))
 			l.mu.Unlock()
 			p.Say(ok)
 		}
@@ -126,21 +126,12 @@ func (l *listener) through(t testing.TB, address string, w wirecases.Case) strin
 	return strings.TrimSpace(statuses + strings.Join(l.got, ", "))
 }
 
-// fields describes the headers, except those that every message has.
-func fields(h http.Header) (text string) {
+// fields describes headers or trailers, except headers that every message has.
+func fields(before string, h http.Header) (text string) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		switch name {
-		case "Content-Length", "X-Request-Id":
-		default:
-			text += fmt.Sprintf(" %s=%q", name, h[name])
+		if name != "Content-Length" && name != "X-Request-Id" {
+			text += fmt.Sprintf("%s%s=%q", before, name, h[name])
 		}
-	}
-	return text
-}
-
-func trailers(h http.Header) (text string) {
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		text += fmt.Sprintf(" +%s=%q", name, h[name])
 	}
 	return text
 }
@@ -185,7 +176,7 @@ func submitted(t testing.TB, address string) (said, message string) {
 func passed(res *http.Response) (said, message string) {
 	body, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
-	said, message = fmt.Sprintf("%d%s", res.StatusCode, fields(res.Header)), fmt.Sprintf("%d %q", res.StatusCode, body)
+	said, message = fmt.Sprintf("%d%s", res.StatusCode, fields(" ", res.Header)), fmt.Sprintf("%d %q", res.StatusCode, body)
 	switch {
 	case res.StatusCode < 200:
 		return said, message
@@ -194,5 +185,5 @@ func passed(res *http.Response) (said, message string) {
 	case err != nil:
 		return said + fmt.Sprintf(" %q cut", body), message + " cut"
 	}
-	return said + fmt.Sprintf(" %q%s", body, trailers(res.Trailer)), message
+	return said + fmt.Sprintf(" %q%s", body, fields(" +", res.Trailer)), message
 }
