@@ -68,18 +68,6 @@ func TestRenamedKeys(t *testing.T) {
 	assert.ErrorContains(t, err, "F:1:24: discovery.empty_after: ")
 }
 
-// Reading the defaults written as a file gives the defaults, so every key can be written and
-// read.
-func TestDefaultsAreReadBack(t *testing.T) {
-	want := Default()
-	want.Hosts = []string{"sidecar.internal"}
-	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
-	want.Retry.On = []int{500, 504}
-	got, _, err := Parse(cli.NewDocument("defaults.yaml", cli.Encode(&want)))
-	require.NoError(t, err)
-	assert.Equal(t, want, got)
-}
-
 // A place is a pointer or a section, and several places are a list. It replaces the default
 // completely.
 func TestPlaces(t *testing.T) {
