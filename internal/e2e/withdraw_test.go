@@ -20,20 +20,6 @@ import (
 	"example.org/pilotfish/internal/ruleserver/example"
 )
 
-// starts counts the starts of each job at all upstreams.
-type starts struct {
-	mu sync.Mutex
-	of map[string]int // by session
-}
-
-func (s *starts) add(r reference.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.Facts.Started {
-		s.of[r.Session]++
-	}
-}
-
 // unreliable is a reference server that sometimes loses a request to withdraw a job, or its response.
 type unreliable struct {
 	http.Handler
@@ -73,7 +59,15 @@ func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestWithdrawnJobsRunOnce(t *testing.T) {
 	t.Parallel()
 	const jobs, sick, seed = 400, 30, 1
-	executed := &starts{of: map[string]int{}}
+	var mu sync.Mutex
+	started := map[string]int{} // by session, at all upstreams
+	ended := func(r reference.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Facts.Started {
+			started[r.Session]++
+		}
+	}
 	var servers []*reference.Server
 	var upstreams []*unreliable
 	var webs []*httptest.Server
@@ -88,7 +82,7 @@ admin_write: true
 	for i := range 4 {
 		settings := reference.Defaults()
 		settings.Cores, settings.TrustCost = 2, true
-		server, err := reference.New(reference.Config{Settings: settings, Feeds: example.AnyFeeds(), OnJob: executed.add})
+		server, err := reference.New(reference.Config{Settings: settings, Feeds: example.AnyFeeds(), OnJob: ended})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
 		u := &unreliable{Handler: server.Handler(), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
@@ -153,8 +147,8 @@ admin_write: true
 		if strings.Contains(fmt.Sprint(line), "moved to another upstream") { // from a suspect: its polls took too long on this machine
 			continue
 		}
-		started := map[bool]int{true: 1}[status == http.StatusOK] // any other response says that the job did not start
-		assert.Equal(t, started, executed.of[fmt.Sprint(n)], "job %d: status %d: %v", n, status, line)
+		want := map[bool]int{true: 1}[status == http.StatusOK] // any other response says that the job did not start
+		assert.Equal(t, want, started[fmt.Sprint(n)], "job %d: status %d: %v", n, status, line)
 	}
 	assert.Greater(t, results[http.StatusOK], jobs/2)
 	t.Logf("%v withdrawn, %v refused; jobs by status: %v", accepted, refused, results)
