@@ -202,12 +202,16 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, u.idle, 3)
 		<-u.there // a request has seen it, and takes it next
+		c.mu.Lock()
 		all[2].sweeps = 0
+		c.mu.Unlock()
 		time.Sleep(13 * time.Second)
 		synctest.Wait()
 		assert.False(t, open(0))
 		assert.False(t, open(1))
+		c.mu.Lock()
 		assert.Same(t, all[2], u.take())
+		c.mu.Unlock()
 		assert.True(t, open(2))
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
