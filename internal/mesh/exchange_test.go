@@ -135,42 +135,25 @@ func TestStreamedBodies(t *testing.T) {
 				f := newFixture(t, 2, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(c.budget, 16<<20) })
 				e := f.envoy()
 				e.send(duplexMode.headers(false, "content-type", "text/plain"))
-				body := make([]byte, c.size)
-				for i := range body {
-					body[i] = 'a' + byte(rng.IntN(26))
+				body := strings.Repeat("a body ", c.size/7+1)[:c.size]
+				var parts []*ext.ProcessingRequest
+				for rest := body; len(parts) == 0 || rest != ""; {
+					n := min(len(rest), 1+rng.IntN(100_000))
+					parts = append(parts, requestPart(rest[:n], n == len(rest) && !trailers))
+					rest = rest[n:]
 				}
-				sent := make(chan struct{})
-				go func() {
-					defer close(sent)
-					for rest := body; ; {
-						n := min(len(rest), 1+rng.IntN(100_000))
-						last := n == len(rest) && !trailers
-						if e.stream.Send(requestPart(string(rest[:n]), last)) != nil {
-							return
-						}
-						if rest = rest[n:]; len(rest) == 0 {
-							break
-						}
-					}
-					if trailers {
-						_ = e.stream.Send(endOfRequest)
+				if trailers {
+					parts = append(parts, endOfRequest)
+				}
+				go func() { // while the test receives
+					for _, part := range parts {
+						_ = e.stream.Send(part)
 					}
 				}()
 				assert.Contains(t, placedAt(t, e.recv()), "10.0.0.")
-				var got []byte
-				for ended := false; !ended; {
-					m := e.recv()
-					if m.GetRequestTrailers() != nil {
-						break
-					}
-					piece := m.GetRequestBody().GetResponse().GetBodyMutation().GetStreamedResponse()
-					require.NotNil(t, piece, "%v", m)
-					got = append(got, piece.GetBody()...)
-					ended = piece.GetEndOfStream()
-					require.False(t, ended && trailers, "the trailers come last")
-				}
-				<-sent
-				assert.Equal(t, string(body), string(got))
+				got, byTrailers := e.body()
+				assert.Equal(t, body, got)
+				assert.Equal(t, trailers, byTrailers)
 				e.exchange(responseHead("", false, "200"))
 				e.send(responsePart("right", false))
 				assert.Equal(t, "right", string(e.recv().GetResponseBody().GetResponse().GetBodyMutation().GetStreamedResponse().GetBody()))
@@ -198,11 +181,7 @@ func TestRepeatedEndsOfBodies(t *testing.T) {
 			e.send(requestPart(part, part == "last"))
 		}
 		placedAt(t, e.exchange(requestPart("last", true)))
-		got := ""
-		for ended := false; !ended; {
-			piece := e.recv().GetRequestBody().GetResponse().GetBodyMutation().GetStreamedResponse()
-			got, ended = got+string(piece.GetBody()), piece.GetEndOfStream()
-		}
+		got, _ := e.body()
 		assert.Equal(t, body+"last", got, name)
 		e.send(requestPart("last", true))
 		require.NotNil(t, e.exchange(responseHead("", false, "200")).GetResponseHeaders(), "%s: the end is forwarded once", name)
@@ -375,29 +354,4 @@ func TestFirstMessageMustBeHeaders(t *testing.T) {
 		f.stop()
 		assert.Empty(t, f.records.All(), name)
 	}
-}
-
-// Each request has one record and no lease stays open, whatever messages Envoy sends in whatever order.
-func TestAnyOrderOfMessages(t *testing.T) {
-	f := newFixture(t, 3, nil)
-	rng := rand.New(rand.NewPCG(7, 7))
-	const streams = 400
-	for range streams {
-		m := []mode{bufferedMode, duplexMode, {duplexMode.request, bufferedMode.response}, partialMode}[rng.IntN(4)]
-		e := f.envoy()
-		e.send(m.headers(rng.IntN(3) == 0))
-		for range rng.IntN(8) {
-			if e.stream.Send(anyMessage(rng, m)) != nil {
-				break
-			}
-		}
-		if rng.IntN(2) == 0 {
-			_ = e.stream.CloseSend()
-			for err := error(nil); err == nil; {
-				_, err = e.stream.Recv()
-			}
-		}
-		e.leave()
-	}
-	f.settled(streams)
 }

@@ -168,6 +168,22 @@ func (e *envoy) exchange(m *ext.ProcessingRequest) *ext.ProcessingResponse {
 	return e.recv()
 }
 
+// body receives the pieces of a request's body, and reports whether its trailers end it.
+func (e *envoy) body() (all string, trailers bool) {
+	e.t.Helper()
+	for {
+		m := e.recv()
+		if m.GetRequestTrailers() != nil {
+			return all, true
+		}
+		piece := m.GetRequestBody().GetResponse().GetBodyMutation().GetStreamedResponse()
+		require.NotNil(e.t, piece, "%v", m)
+		if all += string(piece.GetBody()); piece.GetEndOfStream() {
+			return all, false
+		}
+	}
+}
+
 // mode are the body modes of a filter's configuration.
 type mode struct {
 	request, response modes.ProcessingMode_BodySendMode
@@ -262,23 +278,4 @@ func (f *fixture) stop() {
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
 	require.NoError(f.t, f.server.Shutdown(ctx))
-}
-
-// settled ends the server, and looks at the records of all streams that reached the
-// filter. A stream that was reset at once may not have reached it.
-func (f *fixture) settled(most int) {
-	f.t.Helper()
-	f.stop()
-	records := f.records.All()
-	assert.LessOrEqual(f.t, len(records), most)
-	assert.Greater(f.t, len(records), most/4)
-	seen := map[*record.Job]bool{}
-	for _, j := range records {
-		assert.False(f.t, seen[j], "recorded twice")
-		seen[j] = true
-		assert.NotEqual(f.t, intake.Broken, j.Outcome)
-		for _, a := range j.Attempts {
-			assert.NotZero(f.t, a.End, "an attempt without an end")
-		}
-	}
 }

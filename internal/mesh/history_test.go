@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/test/memnet"
 )
 
@@ -126,6 +127,7 @@ func (p *peer) step() {
 }
 
 // Whatever clients send and whenever they disconnect, all handlers end, also after a panic, and return what they reserved.
+// Each request has one record, and its lease ends.
 func TestHistories(t *testing.T) {
 	const clients, conns, steps = 8, 12, 80
 	f := newFixture(t, 3, nil)
@@ -166,8 +168,13 @@ func TestHistories(t *testing.T) {
 	assert.Empty(t, f.server.conns)
 	assert.Empty(t, f.server.origins)
 	assert.Greater(t, panics, 2)
-	assert.Greater(t, len(f.records.All()), clients*conns)
-	for _, j := range f.records.All() {
+	records := f.records.All()
+	assert.Greater(t, len(records), clients*conns)
+	seen := map[*record.Job]bool{}
+	for _, j := range records {
+		assert.False(t, seen[j], "recorded twice")
+		seen[j] = true
+		assert.NotEqual(t, intake.Broken, j.Outcome)
 		for _, a := range j.Attempts {
 			assert.NotZero(t, a.End, "an attempt without an end")
 		}

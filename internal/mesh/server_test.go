@@ -84,110 +84,37 @@ func TestTheLargestMessage(t *testing.T) {
 	const most = 1 << 20
 	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody, cfg.Budget = most, intake.NewBudget(32<<20, 0) })
 	for i, c := range []struct {
+		mode     mode
 		size     int
 		declared bool
-		answer   int
-	}{{most, false, 0}, {most, true, 0}, {most + 1, false, 413}, {most + 1, true, 413}, {most + 2*maxHead, false, 413}} {
+		status   int
+	}{
+		{bufferedMode, most, false, 0}, {bufferedMode, most, true, 0}, {bufferedMode, most + 1, false, 413}, {bufferedMode, most + 1, true, 413},
+		{bufferedMode, most + 2*maxHead, false, 413}, {duplexMode, most + 1, false, 413},
+	} {
 		e := f.envoy()
 		var length []string
 		if c.declared {
 			length = []string{"content-length", strconv.Itoa(c.size)}
 		}
-		m := e.exchange(bufferedMode.headers(false, length...))
-		if m.GetImmediateResponse() == nil {
-			body := `{"project_id":1,"x":"` + strings.Repeat("x", c.size-len(`{"project_id":1,"x":""}`)) + `"}`
-			_ = e.stream.Send(requestPart(body, true)) // fails when the server has refused it already
+		e.send(c.mode.headers(false, length...))
+		body := `{"project_id":1,"x":"` + strings.Repeat("x", c.size-len(`{"project_id":1,"x":""}`)) + `"}`
+		_ = e.stream.Send(requestPart(body, true)) // fails if the server has refused it already
+		m := e.recv()
+		if m.GetRequestHeaders() != nil {
 			m = e.recv()
 		}
-		assert.EqualValues(t, c.answer, m.GetImmediateResponse().GetStatus().GetCode())
-		if c.answer != 0 {
+		assert.EqualValues(t, c.status, m.GetImmediateResponse().GetStatus().GetCode(), "%+v", c)
+		if c.status != 0 {
 			assert.Contains(t, string(m.GetImmediateResponse().GetBody()), strconv.Itoa(most))
 		}
 		e.leave()
 		f.ended(i + 1)
 	}
-	e := f.envoy()
-	e.send(duplexMode.headers(false))
-	_ = e.stream.Send(requestPart(strings.Repeat(" ", most+1), true)) // fails if the server has refused it already
-	assert.EqualValues(t, 413, e.recv().GetImmediateResponse().GetStatus().GetCode(), "also in a stream")
-	e.leave()
-	f.ended(6)
 }
 
-// raw starts a stream without a gRPC client: it sends the headers of a request with a buffered body, and then the test writes.
-func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingResponse) {
-	f.t.Helper()
-	transport := &http.Transport{Protocols: new(http.Protocols)}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	f.t.Cleanup(transport.CloseIdleConnections)
-	read, write := io.Pipe()
-	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, "http://"+f.address+ext.ExternalProcessor_Process_FullMethodName, read)
-	require.NoError(f.t, err)
-	r.Header.Set("Content-Type", "application/grpc")
-	r.Header.Set("Te", "trailers")
-	responses := make(chan *http.Response, 1)
-	go func() {
-		response, err := transport.RoundTrip(r) //nolint:bodyclose // Cleanup does
-		assert.NoError(f.t, err)
-		responses <- response
-	}()
-	head, err := proto.Marshal(bufferedMode.headers(false))
-	require.NoError(f.t, err)
-	_, err = write.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(head))), head...))
-	require.NoError(f.t, err)
-	response := <-responses
-	f.t.Cleanup(func() { _ = response.Body.Close() })
-	answer = func() *ext.ProcessingResponse {
-		var prefix [5]byte
-		if _, err := io.ReadFull(response.Body, prefix[:]); err != nil {
-			return nil
-		}
-		text := make([]byte, binary.BigEndian.Uint32(prefix[1:]))
-		_, err := io.ReadFull(response.Body, text)
-		require.NoError(f.t, err)
-		m := new(ext.ProcessingResponse)
-		require.NoError(f.t, proto.Unmarshal(text, m))
-		return m
-	}
-	require.NotNil(f.t, answer().GetRequestHeaders(), "the body is read next")
-	return write, answer
-}
-
-// A message counts in the budget before its body is received. Without room for it, or if it is too long, the job is refused at once.
-func TestHalfMessages(t *testing.T) {
-	const room = 4
-	f := newFixture(t, 1, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(room<<20, newStreamBytes) })
-	f.budget = f.cfg.Budget
-	prefix := func(length int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(length)) }
-	var open []*io.PipeWriter
-	for range room {
-		body, _ := f.raw()
-		_, err := body.Write(append(prefix(1<<20), make([]byte, 1000)...))
-		require.NoError(t, err)
-		open = append(open, body)
-	}
-	require.Eventually(t, func() bool { return f.budget.Used() == room<<20 }, patience, time.Millisecond)
-	body, answer := f.raw()
-	_, err := body.Write(prefix(1 << 20))
-	require.NoError(t, err)
-	refused := answer().GetImmediateResponse()
-	assert.EqualValues(t, 503, refused.GetStatus().GetCode())
-	assert.Contains(t, string(refused.GetBody()), "no-room")
-	assert.Nil(t, answer(), "the stream has ended")
-
-	body, answer = f.raw()
-	_, err = body.Write(prefix(64 << 20))
-	require.NoError(t, err)
-	assert.EqualValues(t, 413, answer().GetImmediateResponse().GetStatus().GetCode())
-	f.ended(2)
-	for _, body := range open {
-		require.NoError(t, body.CloseWithError(io.ErrClosedPipe))
-	}
-	f.ended(2 + room)
-	require.Eventually(t, func() bool { return f.budget.Used() == 0 }, patience, time.Millisecond)
-}
-
-// A stream is read message by message. The timeout of a message ends with it: the next one can be sent hours later.
+// A stream is read message by message. The timeout of a message ends with it: the next one can be sent hours later. A
+// message counts in the budget before its body is received.
 func TestReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -200,7 +127,8 @@ func TestReceive(t *testing.T) {
 			{[]string{"\x00\x00\x00", "\x00\x01c"}, 31 * time.Second, record.ErrSlow},
 			{[]string{"\x01\x00\x00\x00\x01c"}, 0, errCompressed},
 			{[]string{"\x00\x00\x00\x00\x02c"}, 0, io.ErrUnexpectedEOF},
-			{[]string{"\x00\x00\x00\x20\x01c"}, 0, intake.ErrTooLarge},
+			{[]string{"\x00\x00\x00\x80\x01c"}, 0, intake.ErrTooLarge},
+			{[]string{"\x00\x00\x00\x40\x01c"}, time.Minute, intake.ErrNoRoom},
 			{[]string{"\x00\x00\x00\x20\x00a", strings.Repeat("x", 8191)}, 31 * time.Second, record.ErrSlow},
 			{[]string{"\x00\x00\x00\x20\x00a", strings.Repeat("x", 8191)}, 29 * time.Second, nil},
 		} {
@@ -212,17 +140,19 @@ func TestReceive(t *testing.T) {
 				}
 				_ = write.Close()
 			}()
-			s := &stream{transport: received{PipeReader: read}, budget: intake.NewBudget(1<<20, 0), times: streamTimes}
+			budget := intake.NewBudget(newStreamBytes, 0)
+			s := &stream{transport: received{PipeReader: read}, budget: budget, times: streamTimes}
 			require.NoError(t, s.open())
 			var err error
 			for err == nil {
-				_, err = s.receive(8<<10, 1)
+				_, err = s.receive(32<<10, 1)
 			}
 			if c.want == nil {
 				c.want = io.EOF
 			}
 			assert.ErrorIs(t, err, c.want, "%q", c.pieces)
 			s.close()
+			assert.Zero(t, budget.Used(), "%q", c.pieces)
 			_ = read.Close()
 			synctest.Wait()
 		}
@@ -331,14 +261,27 @@ func TestStoredTextsAreCut(t *testing.T) {
 func TestMessageTimeout(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	f.server.times.message = time.Second // also for the message before, which arrives whole
-	body, answer := f.raw()
-	_, err := body.Write([]byte{0, 0, 0, 1, 0, 'x'})
+	head, err := proto.Marshal(bufferedMode.headers(false))
 	require.NoError(t, err)
-	assert.EqualValues(t, 408, answer().GetImmediateResponse().GetStatus().GetCode())
-	assert.Nil(t, answer(), "the stream has ended")
+	read, write := io.Pipe()
+	defer write.Close()
+	go func() {
+		_, _ = write.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(head))), head...))
+		_, _ = write.Write([]byte{0, 0, 0, 1, 0, 'x'}) // a client of gRPC sends whole messages
+	}()
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address+processMethod, read)
+	require.NoError(t, err)
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Contains(t, string(all), "urn:pilotfish:problem:slow-body")
 	j := f.ended(1)
-	assert.Equal(t, "slow-body", j.Reason)
-	assert.Equal(t, intake.Rejected, j.Outcome)
+	assert.Equal(t, []any{408, "slow-body", intake.Rejected}, []any{j.Status, j.Reason, j.Outcome})
 }
 
 // Shutdown aborts the streams that are still open when its context ends.

@@ -559,20 +559,3 @@ func TestSilence(t *testing.T) {
 		})
 	}
 }
-
-// Close ends a connection whose client does not read.
-func TestCloseWhileAWriteBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		c := New(there, echo)
-		ended := serve(c)
-		_, err := io.WriteString(here, http2.ClientPreface)
-		require.NoError(t, err)
-		_, err = here.Read(make([]byte, 1)) // of the settings: the rest blocks
-		require.NoError(t, err)
-		start := time.Now()
-		c.Close()
-		<-ended
-		assert.Zero(t, time.Since(start))
-	})
-}
