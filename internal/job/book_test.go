@@ -224,20 +224,14 @@ func TestRetriesBeyondTheBudget(t *testing.T) {
 // A waiting job ends when its submitter disconnects, when its timeout is reached, or when the
 // process shuts down.
 func TestClaimsThatFail(t *testing.T) {
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	stopped, stop := context.WithCancelCause(t.Context())
-	stop(record.ErrShutdown)
-	for want, c := range map[error]struct {
-		ctx       context.Context
-		upstreams int
-	}{record.ErrGone: {gone, 0}, record.ErrShutdown: {stopped, 0}, dispatch.ErrWaited: {t.Context(), 0}} {
+	for want, cause := range map[error]error{record.ErrGone: context.Canceled, record.ErrShutdown: record.ErrShutdown, dispatch.ErrWaited: nil} {
 		synctest.Test(t, func(t *testing.T) {
-			x := newDesk(t, c.upstreams)
+			x := newDesk(t, 0)
 			b := x.open(t)
-			ctx := c.ctx
-			if ctx.Err() == nil {
-				ctx = t.Context()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if cause != nil {
+				cancel(cause)
 			}
 			_, err := b.Claim(ctx, time.Now())
 			require.ErrorIs(t, err, want)
