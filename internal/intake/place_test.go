@@ -25,13 +25,6 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	outside.Priority = Place{Header: "x-priority"}
 	outside.QueueTimeout, outside.Session = Place{Header: "X-Queue"}, Place{Header: "X-Session"}
 	outside.FirstByteTimeout, outside.StreamTimeout = Place{Header: "X-Evaluate"}, Place{Header: "X-Stream"}
-	header := func(pairs ...string) http.Header {
-		h := http.Header{}
-		for i := 0; i < len(pairs); i += 2 {
-			h.Add(pairs[i], pairs[i+1])
-		}
-		return h
-	}
 	const path = "/tenants/a%20b/jobs/7"
 	for name, c := range map[string]struct {
 		head Head
@@ -39,21 +32,21 @@ func TestMembersOutsideTheBody(t *testing.T) {
 		read Reading
 	}{
 		"all": {
-			Head{"GET", path, header("X-Priority", "high", "X-Queue", "1.5", "X-Session", "s", "X-Evaluate", "2", "X-Stream", "1e1")},
+			Head{"GET", path, http.Header{"X-Priority": {"high"}, "X-Queue": {"1.5"}, "X-Session": {"s"}, "X-Evaluate": {"2"}, "X-Stream": {"1e1"}}},
 			`project="a b" priority=high session="s" queue=1.5s evaluate=2s stream=10s`, Full,
 		},
 		"nothing":              {Head{"GET", "/", nil}, "-", NoProject},
 		"another path":         {Head{"PUT", "/tenants/7/files", nil}, "-", NoProject},
 		"an empty segment":     {Head{"PUT", "/tenants//jobs", nil}, "-", NoProject},
 		"a broken escape":      {Head{"GET", "/tenants/%zz/jobs", nil}, `project="%zz"`, Full},
-		"an empty header":      {Head{"GET", path, header("X-Priority", "")}, `project="a b"`, Full},
-		"no UTF-8":             {Head{"GET", "/", header("X-Session", "\xff")}, `session="` + "\uFFFD" + `"`, NoProject},
-		"not a priority":       {Head{"GET", path, header("X-Priority", "urgent")}, `header x-priority must be "high" or "low", not "urgent"`, Unread},
-		"two priorities":       {Head{"GET", path, header("X-Priority", "low", "X-Priority", "high")}, "header x-priority occurs more than once", Unread},
-		"no number":            {Head{"GET", path, header("X-Queue", "soon")}, "header X-Queue must be a number of seconds, not a string", Unread},
-		"no JSON number":       {Head{"GET", path, header("X-Queue", "nan")}, "header X-Queue must be a number of seconds, not a string", Unread},
-		"negative":             {Head{"GET", path, header("X-Queue", "-1")}, "header X-Queue must not be negative", Unread},
-		"a long session":       {Head{"GET", path, header("X-Session", strings.Repeat("x", 129))}, `project="a b"`, Full},
+		"an empty header":      {Head{"GET", path, http.Header{"X-Priority": {""}}}, `project="a b"`, Full},
+		"no UTF-8":             {Head{"GET", "/", http.Header{"X-Session": {"\xff"}}}, `session="` + "\uFFFD" + `"`, NoProject},
+		"not a priority":       {Head{"GET", path, http.Header{"X-Priority": {"urgent"}}}, `header x-priority must be "high" or "low", not "urgent"`, Unread},
+		"two priorities":       {Head{"GET", path, http.Header{"X-Priority": {"low", "high"}}}, "header x-priority occurs more than once", Unread},
+		"no number":            {Head{"GET", path, http.Header{"X-Queue": {"soon"}}}, "header X-Queue must be a number of seconds, not a string", Unread},
+		"no JSON number":       {Head{"GET", path, http.Header{"X-Queue": {"nan"}}}, "header X-Queue must be a number of seconds, not a string", Unread},
+		"negative":             {Head{"GET", path, http.Header{"X-Queue": {"-1"}}}, "header X-Queue must not be negative", Unread},
+		"a long session":       {Head{"GET", path, http.Header{"X-Session": {strings.Repeat("x", 129)}}}, `project="a b"`, Full},
 		"a long project":       {Head{"GET", "/tenants/" + strings.Repeat("x", 257) + "/jobs", nil}, "path /tenants/*/jobs is longer than 256 bytes", Unread},
 		"a path without end":   {Head{"GET", "/tenants/" + strings.Repeat("x", 9000) + "/jobs", nil}, "-", NoProject},
 		"a path that is short": {Head{"GET", "/tenants/7", nil}, "-", NoProject},
