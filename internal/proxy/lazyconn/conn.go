@@ -203,6 +203,18 @@ func (c *Conn) Readable() bool {
 	return arrived || c.Failed != nil
 }
 
+// Arrived reports whether bytes from the peer wait in the socket, whatever the read deadline. It reads none of them.
+func (c *Conn) Arrived() (arrived bool) {
+	if c.raw == nil {
+		return false
+	}
+	err := c.raw.Control(func(fd uintptr) {
+		n, err := peek(fd)
+		arrived = n > 0 && err == nil
+	})
+	return err == nil && arrived
+}
+
 // Drained reports whether all received bytes were read. It must be called before the
 // connection waits for its next use, because surplus bytes would be read as the next
 // response. It leaves the read deadline in the past. Without TLS, SendAndAwait and Readable detect

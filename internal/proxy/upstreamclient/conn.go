@@ -3,10 +3,13 @@ package upstreamclient
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +38,22 @@ func newConn(nc net.Conn, maxHead int64) *conn {
 
 // interrupt makes current and later reads and writes fail at once.
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
+
+// lateHead is the time to read a head whose first byte had arrived when the deadline passed.
+const lateHead = time.Second
+
+// checkLate returns the result of the wait for a response. If the wait ended at its deadline, but bytes have arrived, there is a
+// response: this process was stopped for so long that the deadline and the bytes were seen at the same time.
+func (c *conn) checkLate(ctx context.Context, err error) error {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !c.Arrived() {
+		return err
+	}
+	if cmp.Or(c.SetReadDeadline(time.Now().Add(lateHead)), ctx.Err()) != nil { // the deadline must not undo an interruption by ctx
+		return err
+	}
+	c.Failed = nil
+	return c.Await()
+}
 
 // maxLines is the maximum number of lines of a header.
 const maxLines = 1000

@@ -93,6 +93,7 @@ type received struct {
 // head reads the head of the response and forwards 1xx responses. err is the result of the wait for the first
 // byte. head updates p.
 func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (head received, _ error) {
+	err = c.checkLate(ctx, err)
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
