@@ -282,29 +282,23 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 		set := balancer.Settings{
 			Pool:  pool.Settings{Policy: selection.Random{}, Interval: time.Minute, Breaker: health.Default()},
-			Retry: dispatch.DefaultRetry(), Queue: bounded(1),
+			Retry: dispatch.DefaultRetry(), Queue: bounded(1), Projects: dispatch.ProjectSettings{PerMinute: 1},
 		}
-		set.Pool.Breaker.Failures, set.Retry.Attempts, set.Retry.FirstByte = 1, 1, time.Hour
+		set.Pool.Breaker.Failures, set.Retry.Attempts = 1, 1
 		b.SetSettings(set)
-		l := claimed(t, b, dispatch.Request{})
-		next := l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Begun, Repeatable: true})
-		assert.False(t, next.Again, "one attempt is all")
-		assert.Equal(t, time.Hour, b.Begin(dispatch.Request{}).FirstByte)
-		assert.Equal(t, health.Open, b.States()[0].Breaker.State)
-
-		set.Pool.Breaker.Failures, set.Retry.Attempts = 5, 3
-		b.SetSettings(set)
-		time.Sleep(time.Minute)
 		load(b, 0, 0)
-		l = claimed(t, b, dispatch.Request{})
-		l.Answered(time.Now(), true, nil)
-		l.Done(time.Now(), pool.Answered)
-		load(b, 0, 1000)
 		time.Sleep(2 * time.Minute)
 		assert.True(t, b.States()[0].ReportFresh, "by the longer interval")
+		l := claimed(t, b, dispatch.Request{Project: 7})
+		_, err := claim(t.Context(), b, dispatch.Request{Project: 7})
+		assert.ErrorIs(t, err, dispatch.ErrRate)
+		next := l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Begun, Repeatable: true})
+		assert.False(t, next.Again, "one attempt is all")
+		assert.Equal(t, health.Open, b.States()[0].Breaker.State, "one failure opens it")
+		load(b, 0, 1000)
 		go func() { _, _ = claim(t.Context(), b, dispatch.Request{Queue: time.Second}) }()
 		synctest.Wait()
-		_, err := claim(t.Context(), b, dispatch.Request{})
+		_, err = claim(t.Context(), b, dispatch.Request{})
 		assert.ErrorIs(t, err, dispatch.ErrFull)
 	})
 }

@@ -76,9 +76,7 @@ func TestOpenJobsAndProjects(t *testing.T) {
 			{ID: "x", Project: 1, Name: "one", Facts: &intake.Facts{Session: "s", Project: "one"}},
 			{ID: "y", Priority: selection.High}, {Project: 3, Name: "two"}, {Project: 3, Name: "two"}, {Project: 2, Name: "a"},
 		} {
-			var err error
-			last, err = claim(t.Context(), b, r)
-			require.NoError(t, err)
+			last = claimed(t, b, r)
 			time.Sleep(time.Second)
 		}
 		assert.Equal(t, []balancer.Open{
