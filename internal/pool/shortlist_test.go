@@ -48,20 +48,16 @@ func TestClaimsConsiderFewUpstreams(t *testing.T) {
 // With free cores near the project, the choice is nearly always the one among all upstreams.
 func TestNearChoicesAgreeWithFullOnes(t *testing.T) {
 	const n = 200
-	rng := rand.New(rand.NewPCG(3, 4))
 	const projects = 300
-	same := 0
+	rng, same := rand.New(rand.NewPCG(3, 4)), 0
 	for project := range uint64(projects) {
 		f := large(t, "expected", n, func(int) float64 { return float64(rng.IntN(13)) })
-		picked, err := f.Claim(start, Request{Project: project + 1}, nil)
-		require.NoError(t, err)
+		picked := f.must(start, Request{Project: project + 1}, nil)
 		picked.Done(start, Answered)
 		c := &candidates{job: selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)}}
 		f.fillNeed(&c.need, &Request{Project: project + 1}, true)
 		f.consider(start, c, f.set, nil, f.rules(start, f.set, false))
-		i := c.choose(f.cfg.Policy, &c.costs, f.cfg.Rand)
-		best := c.members[i].Address
-		if best == picked.Address {
+		if i := c.choose(f.cfg.Policy, &c.costs, f.cfg.Rand); c.members[i].Address == picked.Address {
 			same++
 		}
 	}
@@ -79,9 +75,7 @@ func TestJobsGoBeyondNearUpstreams(t *testing.T) {
 	}
 	elsewhere := func(f *fixture, tried ...string) {
 		t.Helper()
-		a, err := f.Claim(start.Add(time.Second), Request{Project: project}, tried)
-		require.NoError(t, err)
-		assert.NotContains(t, nearest(f), a.Address)
+		assert.NotContains(t, nearest(f), f.must(start.Add(time.Second), Request{Project: project}, tried).Address)
 	}
 	f := large(t, "expected", n, idle)
 	among := nearest(f)
@@ -100,9 +94,7 @@ func TestJobsGoBeyondNearUpstreams(t *testing.T) {
 
 	f = large(t, "expected", n, idle)
 	f.Set(start, slices.DeleteFunc(upstreams(n), func(u Upstream) bool { return slices.Contains(among, u.Address) }))
-	a, err := f.Claim(start, Request{Project: project}, nil)
-	require.NoError(t, err)
-	assert.NotContains(t, among, a.Address, "the near ones are found anew with each set")
+	assert.NotContains(t, among, f.must(start, Request{Project: project}, nil).Address, "the near ones are found anew with each set")
 }
 
 // The near upstreams of a project are the first of its rendezvous order after each change of the set.
