@@ -18,11 +18,8 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	f.Report(start, us[0].Address, report(start, 3, 2, 7, 8))
 	f.Report(start, us[3].Address, report(start, 16, 500))
 	tried := []string{us[0].Address, us[1].Address, us[2].Address, us[3].Address}
-	a := f.must(start, Request{Project: 7}, tried)
-	a.Done(start, NotStarted)
-	a, err := f.Claim(start, Request{Project: 7}, tried) // nobody else is left
-	require.NoError(t, err)
-	require.Equal(t, us[4].Address, a.Address)
+	f.must(start, Request{Project: 7}, tried).Done(start, NotStarted)
+	require.Equal(t, us[4].Address, f.must(start, Request{Project: 7}, tried).Address, "no other upstream is left")
 
 	now := start.Add(500 * time.Millisecond)
 	states := f.States(now)
@@ -65,8 +62,7 @@ func TestDrainByHand(t *testing.T) {
 	require.True(t, f.Drain(us[0].Address, true))
 	assert.False(t, f.Drain("nobody:1", true))
 	for range 20 {
-		a := f.must(start, Request{}, nil)
-		assert.Equal(t, us[1].Address, a.Address)
+		assert.Equal(t, us[1].Address, f.must(start, Request{}, nil).Address)
 	}
 	assert.Equal(t, "drained by hand", f.States(start)[0].Why)
 	f.Set(start, us)
@@ -75,8 +71,7 @@ func TestDrainByHand(t *testing.T) {
 	require.True(t, f.Drain(us[1].Address, true))
 	f.must(start, Request{}, nil)
 	require.True(t, f.Drain(us[0].Address, false))
-	a := f.must(start, Request{}, nil)
-	assert.Equal(t, us[0].Address, a.Address)
+	assert.Equal(t, us[0].Address, f.must(start, Request{}, nil).Address)
 	f.Set(start, us[:1])
 	f.Set(start, us)
 	assert.False(t, f.States(start)[1].Drained, "an upstream that left and came back is another one")
@@ -268,22 +263,4 @@ func (f *fixture) fail(now time.Time, but string) {
 			f.suspect(now, m.Address)
 		}
 	}
-}
-
-// No job is moved to a suspect that is idle, which would get a new job as a trial.
-func TestNoJobMovesToASuspect(t *testing.T) {
-	f, us, now := newFixture(t, "least-in-flight", 5), upstreams(5), start
-	f.allIdle(now)
-	for _, u := range us[2:] {
-		f.goes(t, now, u.Address)
-	}
-	_, a := f.goes(t, now, us[1].Address)
-	f.suspect(now, us[0].Address)
-	now = now.Add(time.Minute)
-	f.suspect(now, us[1].Address)
-	require.True(t, f.state(now, us[0].Address).Eligible)
-	moves := f.reconsider(now, movesAtOnce, always)
-	require.Len(t, moves, 1)
-	assert.Equal(t, a.Address, moves[0].From)
-	assert.NotEqual(t, us[0].Address, moves[0].To.Address)
 }
