@@ -26,7 +26,7 @@ type ProjectCost struct {
 	// Jobs is the number of jobs that ended, UpstreamSeconds the time that they took at upstreams without waiting, as far as is known.
 	Jobs            uint64  `json:"jobs"`
 	UpstreamSeconds float64 `json:"upstream_seconds"`
-	// Cost is the share of the upstreams' cost that is proportional to UpstreamSeconds.
+	// Cost is the share of the upstreams' cost that is proportional to upstream_seconds.
 	Cost float64 `json:"cost"`
 }
 
