@@ -44,12 +44,12 @@ func New() *Memory {
 	return m
 }
 
-// Bodies returns the memory for bodies, in bytes: the wanted bytes, or less if Limit minus Rest is
-// less, but at least a third of the wanted bytes.
+// Bodies returns the memory for bodies, in bytes: the wanted bytes, but at most Limit minus Rest. If that is less than
+// a third of Limit, the maximum is a third of Limit.
 func (m *Memory) Bodies(wanted int64) int64 { return min(wanted, max(m.Limit-Rest, m.Limit/3)) }
 
-// Bound sets the collector's soft limit: the smaller of the limit and the sum of bodies and
-// Rest.
+// Bound sets the collector's soft limit to the sum of bodies and Rest, at most Limit. The ballast is added, because
+// the runtime counts it although it uses no physical memory.
 func (m *Memory) Bound(bodies int64) {
 	debug.SetMemoryLimit(min(m.Limit, bodies+Rest) + int64(len(m.ballast)))
 }
