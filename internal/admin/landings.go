@@ -17,7 +17,7 @@ const (
 
 // Landing is a recently ended job.
 type Landing struct {
-	// Number counts the landings since the start of the process.
+	// Number is the sequence number of the landing since the start of the process, from 1.
 	Number uint64 `json:"number"`
 	// Project is the job's; "" is none.
 	Project string `json:"project"`
@@ -46,14 +46,15 @@ type project struct {
 	key  uint64
 }
 
-// Landings are the last jobs that ended with a response, and their projects. It is not safe for concurrent use.
+// Landings is a sample of the last jobs that ended with a response, and their projects. It is not safe for concurrent use.
 type Landings struct {
 	last     []Landing // the latest last
 	at       time.Time // time of the latest landing
 	projects []project // the most recently used is last
 }
 
-// Ended counts a job that ended at now.
+// Ended records a job that ended at now. It skips a job that ends less than landingPause after the last landing, and
+// one for which it is unknown whether it had a cache hit.
 func (l *Landings) Ended(now time.Time, r *record.Job) {
 	found, ok := r.Found()
 	if !ok || now.Sub(l.at) < landingPause {

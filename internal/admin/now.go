@@ -47,7 +47,7 @@ type About struct {
 	Ports []string `json:"ports"`
 	// Started is the time when the process started.
 	Started time.Time `json:"started"`
-	// Write is set where upstreams may be drained by hand.
+	// Write is set if admin_write allows operators to drain upstreams and to reload the configuration.
 	Write bool `json:"write"`
 	// Configuration is the configuration in effect, as YAML, without passwords.
 	Configuration string `json:"configuration"`
