@@ -28,7 +28,7 @@ var plainly = map[string]string{
 	"float64": "a number", "time.Duration": "a duration with its unit, such as 500ms, 5s or 2m",
 }
 
-// expected describes the values of a Go type, or a section with these keys.
+// expected describes, for an error message, what a key accepts: the values of its Go type, or a section with these keys.
 func expected(typ string, keys []string) string {
 	switch {
 	case plainly[typ] != "":

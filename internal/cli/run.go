@@ -34,7 +34,7 @@ type Program struct {
 	Do any
 }
 
-// Errors of commands with special handling. Other errors are written to standard error, and the exit code is 1.
+// Errors that Program.Run handles specially when a command returns them. Other errors are written to standard error, and the exit code is 1.
 var (
 	// ErrReported: the command has already written what is wrong.
 	ErrReported = errors.New("reported")

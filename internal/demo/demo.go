@@ -28,7 +28,7 @@ const (
 	// tourCost is how long the example job takes in each step: its data is slow to load.
 	tourCost = "fetch=600ms,output=20ms"
 	// longJobs is more than a server has cores. These jobs last at least as long as the tour. They last less than the
-	// queue timeout of the load's jobs, which would expire otherwise.
+	// queue timeout of KeepBusy's jobs; otherwise KeepBusy's jobs would expire behind them.
 	longJobs = 12
 	longCost = "output=8s"
 	// patience is the time limit for a report of a server.
@@ -76,7 +76,7 @@ func (d *Demo) Tour(ctx context.Context) error {
 	defer cancel()
 	for n := range longJobs { // around the sidecar, as another sidecar would
 		past := Demo{Address: home}
-		go past.submit(long, jobBody(tourProject, "high", n), longCost) //nolint:errcheck // canceling long aborts it
+		go past.submit(long, jobBody(tourProject, "high", n), longCost) //nolint:errcheck // canceling the context long aborts the job
 	}
 	busy, err := d.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 })
 	if err != nil {
