@@ -147,7 +147,7 @@ func same(a, b []pool.Upstream) bool {
 	return slices.EqualFunc(a, b, func(a, b pool.Upstream) bool { return preferred(a, b) == 0 })
 }
 
-// missing returns the addresses in have that set lacks. Both are arranged.
+// missing returns the addresses in have that set lacks. Both sets are results of arrange.
 func missing(have, set []pool.Upstream) []string {
 	var gone []string
 	for _, u := range have {
@@ -158,7 +158,7 @@ func missing(have, set []pool.Upstream) []string {
 	return gone
 }
 
-// union returns set with the upstreams of have that it lacks. Both are arranged. If the result would exceed
+// union returns set with the upstreams of have that it lacks. Both sets are results of arrange. If the result would exceed
 // maxUpstreams, new upstreams are dropped first: those of have are known to serve.
 func union(set, have []pool.Upstream) []pool.Upstream {
 	all := slices.Concat(set, have)

@@ -33,8 +33,8 @@ type Settings struct {
 	// long. A list that lacks more than half of the upstreams is ignored for a third of that. 0
 	// accepts every list at once.
 	EmptyAfter time.Duration `yaml:"empty_after"`
-	// Snapshot is a file that stores the last list, which is used at the next start if the source is unreachable, and the
-	// learned durations of jobs. Empty means none.
+	// Snapshot is a file that stores the last list and the learned durations of jobs. At the next start, the list is
+	// used if the source is unreachable. Empty means no file.
 	Snapshot string `yaml:"snapshot"`
 }
 
