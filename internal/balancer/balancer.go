@@ -138,7 +138,7 @@ func (b *Balancer) withdraw(w dispatch.Withdrawal) {
 	time.AfterFunc(withdrawTime, cancel)
 }
 
-// attemptID names an attempt. No other sidecar has the same.
+// attemptID returns the ID of an attempt. No other sidecar generates the same ID.
 func (b *Balancer) attemptID(number uint64) string { return b.name + strconv.FormatUint(number, 36) }
 
 // serve sends grants to some of the queued jobs, and wakes Run if there are more. The mutex must be held.

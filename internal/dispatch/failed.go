@@ -67,7 +67,8 @@ func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
 }
 
 // refused decides after a refused connection. No upstream has begun the job, and a
-// retry elsewhere adds no load to the upstream that is down. So the retry is free:
+// retry elsewhere adds no load to the upstream that is down. So the retry counts
+// neither as an attempt nor in the retry budget:
 // the upstreams that are up can serve all jobs even if most upstreams are down.
 // Its time counts as queue time, so queue.wait bounds the attempts.
 // When all upstreams have refused, the job pauses and then tries all of them again:

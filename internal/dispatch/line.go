@@ -65,7 +65,8 @@ type cursor struct {
 	rest followers
 }
 
-// followers is a heap by number. For each line from which a job was returned, it has the job that is next there.
+// followers is a heap of queued jobs, ordered by their queue numbers. It has the next job of each line from which a
+// job was returned.
 type followers []*list.Element
 
 func (b followers) Len() int           { return len(b) }
