@@ -60,7 +60,8 @@ func (e *Events) note(event Event) {
 	e.last = slices.Delete(e.last, 0, max(0, len(e.last)-keptEvents))
 }
 
-// eventCore is a zapcore.Core that keeps lines as events. A bounded core around it checks the level.
+// eventCore is a zapcore.Core that keeps lines as events. The type bounded, which wraps it, checks
+// the level.
 type eventCore struct {
 	zapcore.Core // for the methods that are not below
 	events       *Events

@@ -21,7 +21,7 @@ type Journal struct {
 	panic bool // every breaker is open
 }
 
-// condition is the logged state of an upstream, and the causes of its next change.
+// condition is the state of an upstream as it was last logged, and the errors to log with its next change.
 type condition struct {
 	down, shut, suspect, implausible, slow, silent, draining, hints bool
 

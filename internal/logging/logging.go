@@ -55,8 +55,8 @@ func (s Settings) Check(f *settings.Faults) {
 // Log writes lines as JSON: no input can forge a line. It never blocks its callers: a goroutine
 // writes the lines. Sync waits a short time for that goroutine.
 type Log struct {
-	// Logger writes what happens to the program and its upstreams, and keeps it in Events. Quiet writes what libraries
-	// report, which is no event.
+	// Logger writes the events of the program and of its upstreams, and keeps them in Events. Quiet writes the log
+	// lines of libraries, and does not keep them in Events.
 	*zap.Logger
 	Quiet  *zap.Logger
 	Events *Events

@@ -26,7 +26,7 @@ var (
 	ErrGone = errors.New("the submitter disconnected")
 	// ErrNoAnswer: all attempts failed without a response.
 	ErrNoAnswer = errors.New("no upstream responded")
-	// ErrNotDialed: pilotfish could not dial. The cause is a shortage on its machine, or its resolver, and no upstream.
+	// ErrNotDialed: pilotfish could not dial. The cause is a shortage on its machine or a failure of its resolver, not an upstream.
 	ErrNotDialed = errors.New("pilotfish could not open a connection")
 	// ErrFirstByte: the first-byte timeout of an attempt passed.
 	ErrFirstByte = errors.New("no response began in time")

@@ -32,8 +32,8 @@ type Settings struct {
 	// http://127.0.0.1:4318. The default path is /v1/traces. If it is empty, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
 	// OTEL_EXPORTER_OTLP_ENDPOINT is used; without any, nothing is traced.
 	Endpoint string `yaml:"endpoint"`
-	// Share is the sampling rate of jobs without a traceparent, from 0 to 1. Jobs with one are traced if
-	// it is marked as sampled. With 1, OTEL_TRACES_SAMPLER applies if it is set.
+	// Share is the sampling rate of jobs without a traceparent, from 0 to 1. A job with a traceparent is
+	// traced if that is marked as sampled. With 1, OTEL_TRACES_SAMPLER applies if it is set.
 	Share float64 `yaml:"share"`
 }
 
@@ -140,7 +140,7 @@ type reporting struct {
 	broken atomic.Bool
 }
 
-// ExportSpans implements sdktrace.SpanExporter. It is not called by two at a time.
+// ExportSpans implements sdktrace.SpanExporter. It is not called concurrently.
 func (e *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	e.report(e.SpanExporter.ExportSpans(ctx, spans))
 	return nil
