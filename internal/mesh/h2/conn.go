@@ -1,6 +1,6 @@
 // Package h2 serves HTTP/2 connections with few switches between goroutines: a stream's handler runs as a coroutine of
-// the goroutine that reads the connection. It runs when a frame for it arrives, until it waits for the next one. What all
-// handlers write while the received frames are processed is sent in one system call.
+// the goroutine that reads the connection. The handler runs when a frame of its stream arrives, until it waits for the
+// next frame. What all handlers write while the received frames are processed is sent in one system call.
 //
 // A handler that waits for something else first calls Detach: another goroutine then reads the connection, and this
 // goroutine ends when the handler waits for its next frame. net/http's server has two goroutines for each connection and
@@ -146,7 +146,7 @@ func (c *Conn) start() error {
 	if err := c.net.SetDeadline(time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
-	const method = 4 // bytes that no method of HTTP/1 starts with
+	const method = 4 // length of "PRI ", the start of the preface; no request of HTTP/1 starts with it
 	if _, err := io.ReadFull(c.net, preface[:method]); err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 		}
 		n := min(int64(len(p)-written), maxFrame, s.window, c.window)
 		s.window, c.window = s.window-n, c.window-n
-		_ = c.framer.WriteData(s.id, false, p[written:written+int(n)]) // to a buffer
+		_ = c.framer.WriteData(s.id, false, p[written:written+int(n)]) // cannot fail: it writes to a buffer
 		if written += int(n); c.out.Len() > maxUnsent {
 			c.flush()
 		}
@@ -99,7 +99,7 @@ func (s *Stream) headers(last bool, fields ...hpack.HeaderField) {
 	c := s.conn
 	c.fields.Reset()
 	for _, f := range fields {
-		_ = c.encoder.WriteField(f) // to a buffer
+		_ = c.encoder.WriteField(f) // cannot fail: it writes to a buffer
 	}
 	_ = c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: c.fields.Bytes(), EndHeaders: true, EndStream: last})
 }
@@ -116,7 +116,7 @@ func (s *Stream) Finish(code int, message string) {
 		fields = fields[:1]
 	}
 	if s.headers(true, fields...); !s.ended {
-		_ = s.conn.framer.WriteRSTStream(s.id, http2.ErrCodeNo) // to a buffer
+		_ = s.conn.framer.WriteRSTStream(s.id, http2.ErrCodeNo) // cannot fail: it writes to a buffer
 	}
 }
 
