@@ -28,7 +28,7 @@ type Live struct {
 
 // Bound is the use and the limit of one resource.
 type Bound struct {
-	// Name is a label of a closed set, and contains the unit.
+	// Name is the value of a label. It is from a fixed set, and ends with the unit, such as queue_bytes.
 	Name        string
 	Used, Limit int64
 }

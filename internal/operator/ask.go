@@ -130,7 +130,7 @@ func (c *Drain) Run(s cli.Console) error {
 	return nil
 }
 
-// Probe is a probe for images without a shell.
+// Probe checks liveness or readiness, for container images that have no shell or HTTP client.
 type Probe struct {
 	adminPort
 	Live bool `help:"Check liveness (/healthz) instead of readiness (/readyz)."`
