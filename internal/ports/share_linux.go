@@ -12,7 +12,8 @@ func share(fd int) error {
 	return os.NewSyscallError("SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// unsteer ends what steerAway did for a process that has left: a process that starts must not get all new connections at once.
+// unsteer detaches the program that steerAway of an earlier process attached. Otherwise a process that starts would
+// get all new connections at once.
 func unsteer(fd int) error {
 	return os.NewSyscallError("SO_DETACH_REUSEPORT_BPF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DETACH_REUSEPORT_BPF, 0))
 }
@@ -43,7 +44,8 @@ func queued(fd int) (int, error) {
 // steerAway directs new connections to the process that opened the port second.
 // Linux numbers the listeners of a port in the order in which they were opened,
 // and renumbers them when one is closed, so that the old process is
-// number 0 and its successor 1. If there is no number 1, nothing changes.
+// number 0 and its successor 1. If there is no number 1, Linux
+// distributes connections as without the program.
 func steerAway(fd int) error {
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 1}}
 	return os.NewSyscallError("SO_ATTACH_REUSEPORT_CBPF", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET,
