@@ -93,7 +93,7 @@ func (x *exchange) writeHead(status int, h http.Header, received *http1.Head) {
 }
 
 // interim forwards a 1xx response. net/http's HTTP/2 server encodes headers on another
-// goroutine. If the submitter resets its stream, that can still read the map after
+// goroutine. If the submitter resets its stream, that goroutine can still read the map after
 // WriteHeader has returned: a data race with clear. With a Content-Length, it encodes a
 // copy without it; hence the Content-Length below. After the deadline, a submitter that does
 // not read the response no longer delays the job.

@@ -46,7 +46,8 @@ type Field struct {
 	value [1]string // set for a plain head
 }
 
-// manyFields is the number of fields above which Append counts them in a map: it would compare each field with every other.
+// manyFields is the number of fields above which Append counts them in a map. Up to this number, it compares each
+// field with every other field.
 const manyFields = 128
 
 // Size returns the size of the head at the start of p, including its final empty line. It is 0 if the head is

@@ -116,7 +116,7 @@ func (c *conn) restOfHead(seen []byte) (head []byte, err error) {
 	}
 	defer c.server.cfg.Budget.Return(longHead)
 	long := append(make([]byte, 0, longHead), seen...)
-	c.Release() // nothing else was buffered
+	c.Release() // the buffer held only the copied bytes
 	for len(long) < longHead {
 		n, err := c.Read(long[len(long):longHead])
 		before := len(long)

@@ -44,7 +44,7 @@ func (u *upstream) drop(n int) {
 			_ = u.idle[0].Close()
 			u.idle = slices.Delete(u.idle, 0, 1)
 		default:
-			return // requests are about to take the others
+			return // requests have the tokens of the other connections, and will take them
 		}
 	}
 }
