@@ -49,7 +49,7 @@ type Advice struct {
 	ProjectCosts []ProjectCost `json:"project_costs,omitempty"`
 
 	busiest, jobs float64 // cores needed in the busiest minute, and total number of jobs
-	costs         *costs  // nil if the advice is not that of a Machine
+	costs         *costs  // nil unless a Machine made the advice
 }
 
 // Plan sets ForTarget, CostPerJob and ProjectCosts, if the settings require them.

@@ -48,9 +48,9 @@ func Default() Settings { return Settings{Count500: true} }
 
 // Machine measures the jobs of one sidecar. The caller must hold a lock around all methods.
 type Machine struct {
-	// Pause is called between the parts of the work of Advance and View. It must call do, as the default does, and can release the
-	// caller's lock while do runs, because do does not use the machine. Other methods can be called then, but during an
-	// Advance no second one.
+	// Pause is called between the parts of the work of Advance and View. It must call do; the default only calls do.
+	// It can release the caller's lock while do runs, because do does not access the Machine. Other methods can be
+	// called in that time, except a second Advance during an Advance.
 	Pause func(do func())
 
 	start     time.Time
