@@ -27,7 +27,7 @@ type upstreamPoller struct {
 
 	// The following fields belong to the goroutine that reports: with Prometheus, that of pollPrometheus.
 	reported bool    // whether the upstream has ever reported
-	before   total   // waits, as of the last report
+	before   total   // queue times of all jobs up to the last report
 	scraped  float64 // time of the last report's scrape, on Prometheus's clock
 }
 

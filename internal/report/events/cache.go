@@ -76,7 +76,8 @@ func (c *cache) remove(e *event) (parts []uint64) {
 	return parts
 }
 
-// store returns the parts of prompts that end with the stored blocks. used is false if their prefix is unknown.
+// store adds the blocks of an event. It returns the keys of the parts of prompts that end with one of these blocks.
+// used is false if the event is invalid or the prefix of the blocks is unknown.
 func (c *cache) store(e *event) (parts []uint64, used bool) {
 	if e.size < 1 || e.size > maxBlockTokens || len(e.tokens) != e.size*len(e.hashes) || len(e.hashes) == 0 {
 		return nil, false
