@@ -99,7 +99,7 @@ func (m *machine) advance(now time.Time, j *Job) {
 	j.cached = j.cached && joblet.Key.Kind != FeedSource
 }
 
-// rerank updates the rank of a node after its jobs have changed: the best of its jobs'. A running
+// rerank sets the rank of a node to the best rank of its jobs, after the jobs have changed. A running
 // node keeps its rank.
 func (m *machine) rerank(n *node) {
 	if n.running {

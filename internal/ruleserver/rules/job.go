@@ -48,7 +48,7 @@ const (
 // Timeouts are the timeouts of the phases of a job in seconds; 0 is none.
 type Timeouts struct {
 	Queue    float64 `json:"queue_seconds"`    // from reception to the start of its first joblet
-	Evaluate float64 `json:"evaluate_seconds"` // from there to its last joblet's end
+	Evaluate float64 `json:"evaluate_seconds"` // from the start of its first joblet to the end of its last
 	Stream   float64 `json:"stream_seconds"`   // sending the response
 }
 

@@ -125,7 +125,7 @@ func (k *known) all(o *Operator) (then *known, _ outcome) {
 	return then, sometimes
 }
 
-// condition simplifies a condition: its own filter, and its children. One of the children must be true.
+// condition simplifies a condition, which is true if its own filter or one of its children is true.
 func (k *known) condition(c Condition) (Condition, outcome) {
 	var left []Condition
 	own := c
