@@ -87,7 +87,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 			many := s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))
 			if many {
-				s.log.Warn("more than 1,000 upstreams: a scrape takes about 0.1 s of CPU time for each 1,000; metrics.upstreams: summary needs an eighth of the series")
+				s.log.Warn("more than 1,000 upstreams: a scrape takes about 0.1 s of CPU time for each 1,000; set metrics.upstreams to summary for an eighth of the series")
 			}
 		},
 		Gone: func(addresses []string) {
