@@ -13,7 +13,7 @@ import (
 type records struct {
 	net.Conn
 	head [5]byte // header of a record: type, version and length
-	got  int     // received bytes of the header
+	got  int     // number of bytes of the header received so far
 	left int     // missing bytes of the record
 	eof  bool    // the connection has ended
 }

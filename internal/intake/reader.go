@@ -90,7 +90,7 @@ func (w *walk) stop() {
 // errSyntax: the body is not valid JSON or ends too early. findFault distinguishes these cases.
 var errSyntax = errors.New("not valid JSON")
 
-// job reads the body's object.
+// job parses the body, which must be one JSON object.
 func (w *walk) job(root *node) error {
 	if len(w.body) == 0 {
 		return io.EOF

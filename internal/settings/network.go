@@ -46,7 +46,7 @@ func UnixPath(address string) (path string, local bool) {
 	return strings.CutPrefix(address, unixPrefix)
 }
 
-// TLS is how to reach a server by TLS. Each file is optional. The server's
+// TLS configures connections to a server that uses TLS. Each file is optional. The server's
 // certificate is always checked.
 type TLS struct {
 	// CAFile has the certificates to trust; the system's when empty.
