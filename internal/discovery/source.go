@@ -61,9 +61,9 @@ func (s *Settings) openStatic(*Config) (source, error) {
 }
 
 const (
-	// shortest is the shortest gap, and the first back-off after a failure.
+	// shortest is the shortest gap between two queries, and the first back-off after a failure.
 	shortest = time.Second
-	// longestRetry is the maximum back-off after failures. A longer gap takes precedence.
+	// longestRetry is the maximum back-off after failures. If the gap is longer, the gap is used instead.
 	longestRetry = 5 * time.Second
 	// spread is the maximum random extension of a pause, as a share of the pause. It
 	// prevents many sidecars from sending queries at the same time.
@@ -79,8 +79,8 @@ type pacer struct {
 }
 
 // pause schedules the next query and returns how long to wait for it: until a gap
-// has passed since the last query was due, or for the back-off if that query failed. If
-// soon is positive, the wait is at most soon, but at least the shortest gap.
+// has passed since the last query was due. If soon is positive, the wait is at most the longer of soon and
+// shortest. If the last query failed, the wait is at least the back-off.
 func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Duration {
 	wait := p.asked.Add(p.spread(p.gap)).Sub(now)
 	if soon > 0 {
