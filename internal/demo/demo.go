@@ -34,7 +34,7 @@ const (
 	// patience is the time limit for a report of a server.
 	patience = 10 * time.Second
 
-	rate     = 5 // jobs of the load each second
+	rate     = 5 // jobs per second that KeepBusy submits
 	projects = 40
 	// maxAnswer bounds the bytes read of a response.
 	maxAnswer = 1 << 20
@@ -122,7 +122,7 @@ func (d *Demo) until(ctx context.Context, address string, so func(pool.State) bo
 		}
 		select {
 		case <-ctx.Done():
-			return pool.State{}, errors.New("timeout: the server's report does not show it")
+			return pool.State{}, errors.New("timeout: the server's report does not show the effect of the jobs")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -35,7 +35,7 @@ type Event struct {
 type Events struct {
 	mu   sync.Mutex
 	last []Event // the latest last
-	n    int     // all there were
+	n    int     // number of events since the start
 }
 
 // Last returns the last events, the latest first, and the number of events since the start.

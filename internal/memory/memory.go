@@ -55,7 +55,7 @@ func (m *Memory) Bound(bodies int64) {
 }
 
 // Memory is returned to the system after a burst, which the runtime alone would do only after minutes. If
-// the process has little memory, that is not worth a collection.
+// the process has obtained at most little bytes, that is not worth a collection.
 const (
 	giveBackInterval = 30 * time.Second
 	little           = 64 << 20
