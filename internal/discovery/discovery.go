@@ -154,10 +154,11 @@ func (d *Discovery) publish(change func() (changed bool)) {
 	}
 }
 
-// maxHere bounds the addresses that lead to this sidecar. Connections to further ones are only refused.
+// maxHere is the maximum number of upstreams that LeadsHere takes out of the set. Further upstreams stay in the set, and
+// proxy.Elsewhere closes each connection to them.
 const maxHere = 16
 
-// LeadsHere takes an upstream out of the set, because a connection to it has ended at this sidecar. It reports whether the
+// LeadsHere takes an upstream out of the set, because a connection to it reached this sidecar itself. It reports whether the
 // upstream was in the set.
 func (d *Discovery) LeadsHere(address string) (was bool) {
 	d.publish(func() bool {

@@ -22,7 +22,7 @@ import (
 //
 // guard has no clock, no lock and no I/O.
 type guard struct {
-	// emptyAfter is the hold time of an empty list. That of a drop is a third of it. If
+	// emptyAfter is the hold time of an empty list. The hold time of a list that lacks upstreams is a third of it. If
 	// replies disagree with each other for four times emptyAfter, the next one that is not
 	// empty is accepted. 0 accepts every reply at once.
 	emptyAfter time.Duration
