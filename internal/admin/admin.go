@@ -1,7 +1,7 @@
 // Package admin is the admin port: a page for operators and its data as JSON, metrics,
-// health, and an explanation of where a job would go. Requests cannot submit jobs. If
-// it is permitted, they can drain an upstream and reload the configuration; nothing else
-// changes anything.
+// health, and an explanation of where a job would go. Requests cannot submit jobs. With
+// admin_write, requests can drain an upstream and reload the configuration. All other
+// requests only read.
 package admin
 
 import (

@@ -69,7 +69,7 @@ func (l *Landings) Ended(now time.Time, r *record.Job) {
 	}
 	l.at, l.last = now, append(l.last, next)
 	l.last = slices.Delete(l.last, 0, max(0, len(l.last)-keptLandings))
-	if r.Facts.Data != nil { // a set of projects or a prompt: the pool has only its parts
+	if r.Facts.Data != nil { // a set of projects or a prompt: the pool knows where its parts are cached, not the whole
 		return
 	}
 	p := project{r.Facts.Project, r.Facts.Key}

@@ -114,7 +114,7 @@ func known(seconds float64) string {
 	return short(seconds) + " s"
 }
 
-// measured formats a number of seconds that cannot be 0; 0 is unknown.
+// measured formats a measured number of seconds; 0 means that it is unknown.
 func measured(seconds float64) string {
 	if seconds == 0 {
 		return "unknown"
