@@ -126,7 +126,7 @@ func (b *Balancer) unlock() {
 const withdrawTime = time.Second
 
 // withdraw has an upstream withdraw a waiting job. The response to the job itself says whether it was withdrawn, so the job
-// is not sent twice whatever becomes of the request.
+// is not sent twice even if the withdrawal request fails.
 func (b *Balancer) withdraw(w dispatch.Withdrawal) {
 	cancel := func() {
 		b.event(time.Now(), func(now time.Time) { b.dispatch.CancelWithdrawal(now, w.Job) })

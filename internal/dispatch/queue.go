@@ -66,7 +66,7 @@ func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	}
 	jobs, bytes := q.len(), q.bytes+j.Bytes
 	full := func() bool { return jobs >= q.bounds.Jobs || bytes > int64(q.bounds.Bytes) }
-	if j.Priority == selection.High { // collect first: no job is displaced unless that makes enough room
+	if j.Priority == selection.High { // only select the jobs here: none is displaced if displacing all would not make enough room
 		for last := q.lines[selection.Low].all.Back(); last != nil && full(); last = last.Prev() {
 			out := jobOf(last)
 			displaced = append(displaced, out)
