@@ -3,8 +3,6 @@ package upstreamclient
 import (
 	"bufio"
 	"bytes"
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,20 +37,17 @@ func newConn(nc net.Conn, maxHead int64) *conn {
 // interrupt makes current and later reads and writes fail at once.
 func (c *conn) interrupt() { _ = c.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 
-// lateHead is the time to read a head whose first byte had arrived when the deadline passed.
+// lateHead is the time to read a head, or the rest of one, that had arrived when the deadline passed.
 const lateHead = time.Second
 
-// checkLate returns the result of the wait for a response. If the wait ended at its deadline, but bytes have arrived, there is a
-// response: this process was stopped for so long that the deadline and the bytes were seen at the same time.
-func (c *conn) checkLate(ctx context.Context, err error) error {
-	if !errors.Is(err, os.ErrDeadlineExceeded) || !c.Arrived() {
-		return err
-	}
-	if cmp.Or(c.SetReadDeadline(time.Now().Add(lateHead)), ctx.Err()) != nil { // the deadline must not undo an interruption by ctx
-		return err
+// rescue moves the deadline of a read that has ended at it, and reports whether it did: bytes have arrived, because this process
+// was stopped for so long that the deadline and the bytes were seen at the same time.
+func (c *conn) rescue(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !c.Arrived() || c.SetReadDeadline(time.Now().Add(lateHead)) != nil {
+		return false
 	}
 	c.Failed = nil
-	return c.Await()
+	return true
 }
 
 // maxLines is the maximum number of lines of a header.
@@ -67,7 +62,7 @@ func (c *conn) headText() (string, error) {
 		return text, checkLines(text)
 	}
 	var text strings.Builder
-	for begins := true; ; { // line by line
+	for begins, late := true, false; ; { // line by line
 		line, err := c.In.ReadSlice('\n')
 		text.Write(line)
 		switch {
@@ -78,6 +73,9 @@ func (c *conn) headText() (string, error) {
 			continue
 		case errors.Is(err, io.EOF):
 			return "", io.ErrUnexpectedEOF
+		case !late && c.rescue(err):
+			late, begins = true, begins && len(line) == 0
+			continue
 		case err != nil:
 			return "", err
 		case !strings.HasPrefix(text.String(), "HTTP/"): // it may never end

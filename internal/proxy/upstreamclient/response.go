@@ -93,7 +93,9 @@ type received struct {
 // head reads the head of the response and forwards 1xx responses. err is the result of the wait for the first
 // byte. head updates p.
 func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (head received, _ error) {
-	err = c.checkLate(ctx, err)
+	if c.rescue(err) {
+		err = cmp.Or(ctx.Err(), c.Await()) // the new deadline must not undo an interruption by ctx
+	}
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
