@@ -136,10 +136,16 @@ func preferred(a, b pool.Upstream) int {
 		cmp.Compare(a.Address, b.Address),
 		b.StartedAt.Compare(a.StartedAt),
 		b.StopsAt.Compare(a.StopsAt),
-		strings.Compare(strconv.FormatBool(a.Draining), strconv.FormatBool(b.Draining)),
+		compareBools(a.Draining, b.Draining),
 		cmp.Compare(b.Weight, a.Weight),
 		cmp.Compare(b.Cores, a.Cores),
+		compareBools(a.Heavy, b.Heavy),
 	)
+}
+
+// compareBools orders false before true.
+func compareBools(a, b bool) int {
+	return strings.Compare(strconv.FormatBool(a), strconv.FormatBool(b))
 }
 
 // same reports whether two arranged sets are identical.

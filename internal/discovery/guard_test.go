@@ -3,6 +3,7 @@ package discovery
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -182,17 +183,13 @@ func TestArrangeForgetsTheOrder(t *testing.T) {
 
 func TestSameComparesEveryField(t *testing.T) {
 	base := pool.Upstream{Address: "a:1", Weight: 1, Cores: 2, StartedAt: epoch, StopsAt: epoch}
-	for _, change := range []func(*pool.Upstream){
-		func(u *pool.Upstream) { u.Address = "b:1" },
-		func(u *pool.Upstream) { u.Weight = 2 },
-		func(u *pool.Upstream) { u.Cores = 3 },
-		func(u *pool.Upstream) { u.StartedAt = epoch.Add(1) },
-		func(u *pool.Upstream) { u.StopsAt = epoch.Add(1) },
-		func(u *pool.Upstream) { u.Draining = true },
-	} {
-		other := base
-		change(&other)
-		assert.False(t, same([]pool.Upstream{base}, []pool.Upstream{other}))
+	others := pool.Upstream{Address: "b:1", Weight: 2, Cores: 3, StartedAt: epoch.Add(1), StopsAt: epoch.Add(1), Draining: true, Heavy: true}
+	for i := range reflect.TypeFor[pool.Upstream]().NumField() {
+		changed := base
+		value := reflect.ValueOf(others).Field(i)
+		reflect.ValueOf(&changed).Elem().Field(i).Set(value)
+		require.NotEqual(t, base, changed, "others needs another value")
+		assert.False(t, same([]pool.Upstream{base}, []pool.Upstream{changed}), reflect.TypeFor[pool.Upstream]().Field(i).Name)
 	}
 	zone := base
 	zone.StartedAt = epoch.In(time.FixedZone("x", 3600))
