@@ -38,7 +38,7 @@
 //	             a response begins; a newer report arrives; it restarts
 //
 // A suspect that has had no open job for a while gets one job to try it. An upstream whose health checks get no
-// response is not suspect, because its breaker is open already. The jobs that wait there are moved, as from a suspect.
+// response is not suspect, because its breaker is open already. The jobs that wait there are moved to other upstreams, like those at a suspect.
 //
 // The machines have no clock, lock or random source of their own.
 package health

@@ -14,7 +14,7 @@ type Settings struct {
 	// or connect timeout opens it, unless the upstream has responded or reported since the job was sent.
 	Failures int `yaml:"failures"`
 	// Open is how long a breaker stays open the first time. The time doubles each time it opens again, up to twelve
-	// times this value. Once the breaker has been closed for twelve times this value, it starts from this value again.
+	// times this value, and varies at random by up to a fifth, up or down. Once the breaker has been closed for twelve times this value, it starts from this value again.
 	// A job that no other upstream can take is sent after the first, undoubled time.
 	Open time.Duration `yaml:"open"`
 }

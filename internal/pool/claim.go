@@ -80,7 +80,7 @@ func (a *Assignment) consultShadow(s *Shadow, c *candidates) {
 }
 
 // fallbacks returns the upstreams that the policy picks if candidate i is left out, then if the first fallback is left
-// out, too, and so on. It removes them from c.
+// out, too, and so on. It removes candidate i and all of them but the last from c.
 func (p *Pool) fallbacks(c *candidates, i, most int) (addresses []string) {
 	for range most {
 		c.remove(i)

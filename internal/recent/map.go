@@ -14,8 +14,8 @@ type Map[V any] struct {
 	young, old map[uint64]V
 }
 
-// NewMap returns a map of at most limit values. Values for which keep returns true are never dropped and do not count.
-// keep can be nil.
+// NewMap returns a map of at most limit values. Values for which keep returns true are never dropped,
+// even if they are more than limit. keep can be nil.
 func NewMap[V any](limit int, keep func(V) bool) *Map[V] {
 	return &Map[V]{limit: limit, keep: keep, young: map[uint64]V{}, old: map[uint64]V{}}
 }
