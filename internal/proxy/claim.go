@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
@@ -37,27 +36,6 @@ func (x *exchange) attempts() error {
 		}
 	}
 }
-
-// attemptSummary summarises the failed attempts of a job.
-type attemptSummary struct {
-	begun    bool     // an upstream may have begun the job
-	kept     *verdict // the last of the responses that are worth most, or nil
-	last     error    // error of the last attempt
-	noAnswer error    // error of the last attempt that failed because of the upstream
-}
-
-func (l *attemptSummary) add(v *verdict) {
-	l.begun = l.begun || v.Progress == dispatch.Begun
-	if l.last = v.err; errors.Is(v.err, record.ErrNoAnswer) {
-		l.noAnswer = v.err
-	}
-	if v.kind == keep && (l.kept == nil || v.worth() >= l.kept.worth()) {
-		l.kept = v
-	}
-}
-
-// ran reports whether an upstream has run the job, or may have begun it.
-func (l *attemptSummary) ran() bool { return l.begun || l.kept != nil && l.kept.upstreamRan() }
 
 // endAttempts ends the attempts. It forwards the kept response, if there is one, or
 // returns the error that explains why there is none. If an upstream may have begun the
