@@ -11,8 +11,9 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// own are the sidecar's own addresses. It knows the spellings that always lead to this machine. Others, such as a name in DNS,
-// are found when a connection ends here; see Discovery.LeadsHere.
+// own are the sidecar's own addresses. Its method has knows the names and IP addresses that always lead to this machine:
+// localhost, the host name and the addresses of the interfaces. Other names, such as an alias in DNS, are noticed only when a
+// connection reaches this sidecar; see Discovery.LeadsHere.
 type own struct {
 	listeners []listener
 	names     []string     // of this machine

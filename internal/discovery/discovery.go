@@ -61,7 +61,7 @@ type Status struct {
 	Applied, Refused, Failed uint64
 }
 
-// Text says what is wrong and since when; "" if nothing is.
+// Text says what is wrong and since when; "" if nothing is wrong.
 func (s Status) Text() string {
 	if s.Trouble == "" {
 		return ""
@@ -122,8 +122,8 @@ func (d *Discovery) Status() Status {
 }
 
 // Run calls changed with the full set of upstreams, sorted by address and without duplicates,
-// whenever the set changes; changed may keep it. The first call happens when a list is accepted, or when
-// the source is unreachable and there is a snapshot. Run returns when ctx is done. It must be called once.
+// whenever the set changes; changed may keep it. The first call happens when a list is accepted, or, if there is
+// a snapshot, when the first query fails or returns an empty list. Run returns when ctx is done. It must be called once.
 func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
 	d.publish(func() bool { d.apply, d.set = changed, nil; return false })
 	defer d.publish(func() bool { d.apply = nil; return false })
@@ -158,8 +158,8 @@ func (d *Discovery) publish(change func() (changed bool)) {
 // proxy.Elsewhere closes each connection to them.
 const maxHere = 16
 
-// LeadsHere takes an upstream out of the set, because a connection to it reached this sidecar itself. It reports whether the
-// upstream was in the set.
+// LeadsHere takes an upstream out of the set, because a connection to it reached this sidecar itself. It reports whether it
+// did. It does nothing for an upstream that is not in the set or was taken out already, or after maxHere upstreams.
 func (d *Discovery) LeadsHere(address string) (was bool) {
 	d.publish(func() bool {
 		was = d.apply != nil && len(d.here) < maxHere && !slices.Contains(d.here, address) &&

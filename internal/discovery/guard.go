@@ -14,9 +14,10 @@ import (
 // loses its leader or its data, returns errors, empty lists or partial lists for
 // some seconds. Applying them would remove upstreams that still serve.
 //
-// A reply is in doubt if it is empty or lacks more than half of the last accepted
-// set. After a doubt or a failure, a reply that lacks any upstream of that set is
-// in doubt, too, because a catalogue recovers gradually. Additions and changes in
+// A reply is in doubt if it lacks more than half of the last accepted set, or if it is
+// empty, unless the last accepted set was empty, too. After a reply in doubt or a failed
+// query, each reply that lacks any upstream of the last accepted set is in doubt until a
+// reply is accepted, because a catalogue recovers gradually. Additions and changes in
 // a reply in doubt are applied at once. Removals are applied after consecutive
 // replies have agreed on them for the hold time. A failure restarts the hold time.
 //

@@ -91,7 +91,7 @@ func (k *kubernetes) query(ctx context.Context, atMost time.Duration) (reply, er
 		err = fmt.Errorf("its slices have %d endpoints, and at most %d are allowed", n, maxEndpoints)
 	}
 	if err != nil {
-		k.version, k.slices = "", nil // the next server may use other versions
+		k.version, k.slices = "", nil // list again: another API server may not know this resource version
 		return reply{}, fmt.Errorf("the Kubernetes API gives no reply: %w", err)
 	}
 	return k.read(), nil

@@ -34,7 +34,7 @@ type Settings struct {
 	// accepts every list at once.
 	EmptyAfter time.Duration `yaml:"empty_after"`
 	// Snapshot is a file that stores the last list and the learned durations of jobs. At the next start, the list is
-	// used if the source is unreachable. Empty means no file.
+	// used if the source is unreachable or first returns an empty list. Empty means no file.
 	Snapshot string `yaml:"snapshot"`
 }
 

@@ -50,8 +50,8 @@ func (d *Discovery) trouble(result verdict, r reply, err error) string {
 // localPort matches the local address in an error of package net, which differs each time.
 var localPort = regexp.MustCompile(`[^ ]+:\d+->`)
 
-// keptText returns the consequence of a rejected reply: n upstreams are kept for at least hold, or, if hold is 0, until
-// the next reply. If n is 0, no upstream is known.
+// keptText returns the consequence of a failed query or of a reply in doubt: n upstreams are kept, for at least hold if that is
+// not 0. If n is 0, no upstream is known.
 func (d *Discovery) keptText(n int, hold time.Duration) string {
 	switch accepted := d.Status().AcceptedAt; {
 	case n == 0 && !accepted.IsZero():
