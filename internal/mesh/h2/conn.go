@@ -41,9 +41,9 @@ const (
 	maxBuffers   = 8        // buffers that are kept for received data
 )
 
-// Timeouts of a connection: until the client has started it, for a write, and for the reply to a PING, which
-// is sent after the client has sent nothing for the same time. If this process was stopped for a while, it has graceTime to read a
-// reply that has arrived since.
+// Timeouts of a connection. startTimeout bounds the exchange of the prefaces, writeTimeout each write. If nothing has
+// arrived for one to two times pingTimeout, the client gets a PING. If nothing arrives in the next pingTimeout and graceTime
+// either, the connection is closed. In graceTime, a process that was stopped can read a reply that arrived while it was stopped.
 const (
 	startTimeout = 10 * time.Second
 	writeTimeout = time.Minute
@@ -84,7 +84,7 @@ type Conn struct {
 	leaving leaving
 	closed  bool
 	unread  bool          // nobody reads the connection any more
-	ended   chan struct{} // closed when it is unread and all handlers have returned
+	ended   chan struct{} // closed when nobody reads the connection and all handlers have returned
 
 	window    int64 // send window of the connection
 	initial   int64 // send window of a new stream
