@@ -94,7 +94,7 @@ const headroom = 2.33
 
 // Advise returns the capacity of a fleet, and the upstreams that it needs for an observed load. The load is given in
 // steps of equal length: the number of jobs in each, and the mean number of cores that they needed, which can exceed
-// the fleet's. Advise returns nil without jobs or cores.
+// the fleet's. Advise returns nil if the fleet has no upstream or no cores, or if the load has no jobs or needs no cores.
 func Advise(f Fleet, step time.Duration, jobs, cores []float64) *Advice {
 	arrived, work := sum(jobs), sum(cores)
 	if f.Upstreams < 1 || !(f.Cores > 0) || !(arrived > 0) || !(work > 0) {

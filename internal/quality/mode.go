@@ -13,7 +13,7 @@ import (
 // Mode is the quality of service as a state (N. J. Turner's thesis, 4.5).
 type Mode string
 
-// The modes, a closed set.
+// The values of Mode.
 const (
 	// Unknown: too few jobs ended.
 	Unknown Mode = "unknown"

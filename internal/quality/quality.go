@@ -150,8 +150,8 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 
 // View is the state of the fleet and its quality of service at one moment.
 type View struct {
-	// Panic is set in panic mode: all breakers are open, of all upstreams or of all that take jobs that are not heavy,
-	// so breakers are ignored.
+	// Panic is set in panic mode: the breakers of all upstreams that take new jobs are open, so breakers are ignored. It is also
+	// set if this is true only of the upstreams for jobs that are not heavy.
 	Panic bool `json:"panic,omitempty"`
 	// Fleet is the quality of service of all jobs, Upstreams the state of each upstream.
 	Fleet     Status     `json:"fleet"`

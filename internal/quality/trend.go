@@ -16,10 +16,10 @@ const (
 	maxAge = 5 * time.Minute
 )
 
-// sample is one job of a trend. Instants are since the machine's start.
+// sample is one job of a trend.
 type sample struct {
-	arrived   time.Duration
-	firstByte time.Duration // time from there to the first byte
+	arrived   time.Duration // since the start of the Machine
+	firstByte time.Duration // time from the arrival to the first byte
 	bound     time.Duration // timeout of firstByte; 0 is unknown
 	wait      time.Duration // time in queues, which abort the job when it reaches patience
 	patience  time.Duration
@@ -184,7 +184,7 @@ func theilSen(points []spot) (slope, level float64) {
 	return slope, median(heights)
 }
 
-// median sorts the values and returns the middle one.
+// median sorts the values and returns their median.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)
