@@ -34,8 +34,8 @@ func systemLimit(root fs.FS) int64 {
 	return least
 }
 
-// cgroupLimit returns the lowest limit of a cgroup and its parents. In a container, the
-// cgroup can be mounted as the root, so its path on the host does not exist.
+// cgroupLimit returns the lowest limit of a cgroup and its parents. In a container,
+// mount itself can be the cgroup; the path group then does not exist, and the limit is that of mount.
 func cgroupLimit(root fs.FS, mount, group string, files ...string) int64 {
 	least := int64(math.MaxInt64)
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {

@@ -23,14 +23,14 @@ const (
 
 // Memory is the memory limit of the process.
 type Memory struct {
-	// Limit is the maximum memory of the process, in bytes: GOMEMLIMIT, or nine tenths of the memory of its
-	// cgroup or of the machine, whichever is less. If neither is known, it is practically unlimited.
+	// Limit is the maximum memory of the process, in bytes: GOMEMLIMIT if it is set, otherwise nine tenths of the
+	// limit of its cgroup or of the machine's memory, whichever is less. If neither is known, it is practically unlimited.
 	Limit int64
 
 	ballast []byte // counts as live memory for the collector; it is never written, so it uses no physical memory
 }
 
-// New reads the limit and configures the garbage collector, unless GOGC is set in the
+// New reads the limit. It also configures the garbage collector, unless GOGC is set in the
 // environment.
 func New() *Memory {
 	m := &Memory{Limit: systemLimit(os.DirFS("/")) / 10 * 9}
@@ -44,8 +44,8 @@ func New() *Memory {
 	return m
 }
 
-// Bodies returns the memory for bodies, in bytes: the wanted bytes, but at most Limit minus Rest. If that is less than
-// a third of Limit, the maximum is a third of Limit.
+// Bodies returns the memory for bodies, in bytes: the wanted bytes, but at most Limit minus Rest
+// or a third of Limit, whichever is more.
 func (m *Memory) Bodies(wanted int64) int64 { return min(wanted, max(m.Limit-Rest, m.Limit/3)) }
 
 // Bound sets the collector's soft limit to the sum of bodies and Rest, at most Limit. The ballast is added, because
@@ -54,8 +54,8 @@ func (m *Memory) Bound(bodies int64) {
 	debug.SetMemoryLimit(min(m.Limit, bodies+Rest) + int64(len(m.ballast)))
 }
 
-// Memory is returned to the system after a burst, which the runtime alone would do only after minutes. If
-// the process has obtained at most little bytes, that is not worth a collection.
+// Memory is returned to the system after a burst, which the runtime alone would do only after minutes. That
+// needs a garbage collection, which is not worth its cost if the process uses no more than 64 MiB.
 const (
 	giveBackInterval = 30 * time.Second
 	little           = 64 << 20
