@@ -90,7 +90,8 @@ func New(cfg Config) http.Handler {
 // Timeouts of receiving a request and of sending its response.
 const readTime, writeTime = 30 * time.Second, time.Minute
 
-// inTime ends slower connections: a few of them could keep probes and scrapers out.
+// inTime applies readTime and writeTime to each request. Otherwise slow clients could occupy all connections of the port, and
+// probes and scrapers would get none.
 func inTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now()

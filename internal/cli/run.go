@@ -132,8 +132,8 @@ func prepare(k *kong.Kong) error {
 	})
 }
 
-// Context ends at Ctrl-C or SIGTERM, with ErrInterrupted as its cause; or at
-// stop. A second signal ends the process at once.
+// Context returns a context that ends at Ctrl-C, at SIGTERM or when stop is called. Its cause is then
+// ErrInterrupted. A second signal ends the process at once.
 func Context() (ctx context.Context, stop func()) {
 	signals, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	ctx, cancel := context.WithCancelCause(context.Background())

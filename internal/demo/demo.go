@@ -182,7 +182,7 @@ const servers = 4
 // StartServers starts rule processing servers on free loopback ports. They stop with the process.
 func StartServers() (addresses []string, err error) {
 	settings := ruleserver.Defaults()
-	settings.TrustCost = true // the jobs' cost headers are the demo's own
+	settings.TrustCost = true // the demo itself sets X-Cost in its jobs
 	for range servers {
 		server, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: example.AnyFeeds()})
 		if err != nil {
