@@ -7,7 +7,7 @@ import (
 
 // Saved counts the parts that the optimisation phase removed from a list of operators.
 type Saved struct {
-	Operators  int // rules that never change an item
+	Operators  int // rules that never change an item, or change only fields that the presentation omits
 	Conditions int // conditions with the same result for every item
 }
 
