@@ -36,8 +36,8 @@ func (d *Dispatcher) isHeld(l *limit, j *Job) bool {
 	return d.isAtLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j), j.heavy)
 }
 
-// canGoFirst reports whether a new job can be served without overtaking a queued job. Queued
-// jobs that their project's limit holds do not count.
+// canGoFirst reports whether a new job can be served without overtaking a queued job. It ignores
+// queued jobs whose project is at its limit.
 func (d *Dispatcher) canGoFirst(l *limit, j *Job) bool {
 	for p := selection.High; ; p = selection.Low {
 		for e := d.queue.lines[p].order.Front(); e != nil; e = e.Next() {

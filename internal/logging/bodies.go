@@ -19,7 +19,8 @@ const (
 )
 
 // Bodies records the bodies of jobs in a file, which only its owner can read, for a later
-// replay. No job waits for it: bodies that do not fit into its buffer are dropped, and a line counts them.
+// replay. No job waits for it: bodies that do not fit into its buffer are dropped, and a line of the file
+// says how many.
 type Bodies struct{ lines *writer }
 
 // NewBodies returns a recorder, or nil if the settings have no folder. failed is called once, if recording stops because
@@ -46,7 +47,7 @@ type Body struct {
 // Record records a job's body.
 func (b *Bodies) Record(r *record.Job, h http.Header, body []byte) {
 	line, err := json.Marshal(Body{r.ID, r.Arrived, r.Method, r.Path, h.Get("Content-Type"), h.Get("Content-Encoding"), body})
-	if err == nil { // always: all fields are texts
+	if err == nil { // always: encoding these fields cannot fail
 		_, _ = b.lines.Write(append(line, '\n')) // it never fails
 	}
 }

@@ -140,7 +140,8 @@ func (p pair) count(good bool) {
 	}
 }
 
-// Probed counts a load report that was requested from an upstream before a job was sent; answered is false if it failed.
+// Probed counts a load report that was requested from an upstream before a job was sent; answered is false if the request failed or
+// timed out.
 func (m *Metrics) Probed(answered bool) { m.probes.count(answered) }
 
 // Withdrawn counts a request to withdraw a job.

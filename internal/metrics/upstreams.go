@@ -86,8 +86,8 @@ func newUpstreams(r registrar, summary bool) *upstreams {
 // manyUpstreams is the number of upstreams up to which a scrape with all their series takes less than 0.1 s of CPU time.
 const manyUpstreams = 1000
 
-// Joined adds the series of upstreams that joined. many is true if there are more than manyUpstreams for the first time, so that
-// Settings.Upstreams should be summary.
+// Joined adds the series of upstreams that joined. many is true when there are more than manyUpstreams for the first time, unless
+// Settings.Upstreams is summary, which is recommended then.
 func (u *upstreams) Joined(addresses []string) (many bool) {
 	for _, a := range addresses {
 		series := u.join(a)

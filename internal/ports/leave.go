@@ -27,7 +27,8 @@ type sharedPort struct{ *net.TCPListener }
 func (p sharedPort) Leave() error { return p.on(steerAway) }
 
 // The queue counts as empty when it was empty for settled, longer than a TCP handshake on one machine. Empty looks every
-// emptyPause, and gives up after emptyTimeout: a server with submitters.connections open accepts no more.
+// emptyPause, and gives up after emptyTimeout, because a server that has reached submitters.connections accepts no more
+// connections.
 const settled, emptyTimeout, emptyPause = 20 * time.Millisecond, time.Second, 2 * time.Millisecond
 
 // Empty drops further SYNs, and waits until the connections in the queue are accepted. Clients retransmit

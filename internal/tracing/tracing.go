@@ -33,7 +33,7 @@ type Settings struct {
 	// OTEL_EXPORTER_OTLP_ENDPOINT is used; without any, nothing is traced.
 	Endpoint string `yaml:"endpoint"`
 	// Share is the sampling rate of jobs without a traceparent, from 0 to 1. A job with a traceparent is
-	// traced if that is marked as sampled. With 1, OTEL_TRACES_SAMPLER applies if it is set.
+	// traced if the traceparent is marked as sampled. With 1, OTEL_TRACES_SAMPLER applies if it is set.
 	Share float64 `yaml:"share"`
 }
 
