@@ -12,7 +12,9 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// A project with a limit of one job, whose jobs take 4 s each, completes two within the queue time of 10 s.
+// A project has a limit of one job, and its jobs take 4 s each. After 8 s, two of its queued jobs got an upstream and four
+// wait. One more job would wait 4 * 8 s / (2 + 1) = 11 s, which exceeds the queue timeout of 10 s. The limit does not affect
+// another project.
 func TestAJobBehindTooManyOfItsProjectIsRefusedAtOnce(t *testing.T) {
 	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 1}))
 	now := start
@@ -21,7 +23,7 @@ func TestAJobBehindTooManyOfItsProjectIsRefusedAtOnce(t *testing.T) {
 	for range 3 {
 		waiting = append(waiting, f.wait(now, Request{Project: 1, Queue: time.Minute}))
 	}
-	for i := range 2 { // until here nothing is known of how long its jobs take
+	for i := range 2 { // no grant was observed before, so no job is refused
 		now = now.Add(4 * time.Second)
 		running.Assignment.Done(now, pool.Answered)
 		f.serve(now)
@@ -36,19 +38,20 @@ func TestAJobBehindTooManyOfItsProjectIsRefusedAtOnce(t *testing.T) {
 	assert.EqualError(t, f.denied(now, Request{Project: 1}), "the project has reached its limit of jobs in flight (1), and its 4 waiting jobs need about 11s")
 }
 
-// A job of a project at its limit is refused exactly if the jobs before it need longer than its queue timeout.
-func TestTimeForABacklog(t *testing.T) {
+// The estimated queue time is the number of jobs ahead divided by the rate of grants, with one grant more than observed.
+// Only high-priority jobs are ahead of a high-priority one. Old grants lose their influence.
+func TestBacklogEstimatesQueueTime(t *testing.T) {
 	b := &backlog{since: start, granted: 3}
 	b.waiting[selection.High], b.waiting[selection.Low] = 2, 6
-	now := start.Add(8 * time.Second) // four grants are assumed: one in 2 s
+	now := start.Add(8 * time.Second) // 3 + 1 grants in 8 s: one in 2 s
 	assert.Equal(t, 4*time.Second, b.timeFor(now, selection.High))
 	assert.Equal(t, 16*time.Second, b.timeFor(now, selection.Low))
-	assert.Zero(t, b.timeFor(start, selection.Low), "nothing is known yet")
+	assert.Zero(t, b.timeFor(start, selection.Low), "no time has passed, so no rate is known")
 	for range 10_000 { // now one a second
 		now = now.Add(time.Second)
 		b.grant(now)
 	}
-	assert.InDelta(t, 8, b.timeFor(now, selection.Low).Seconds(), 0.5, "an old pace is forgotten")
+	assert.InDelta(t, 8, b.timeFor(now, selection.Low).Seconds(), 0.5, "the rate of 1 grant/s replaces the old one")
 }
 
 // A project's jobs are accepted as by a token bucket, and a refused job gets the time until the next token.
@@ -67,16 +70,16 @@ func TestJobsPerMinuteAgainstATokenBucket(t *testing.T) {
 			last[p] = now
 			after := r.take(now, uint64(p), perMinute)
 			if after == 0 {
-				require.GreaterOrEqual(t, tokens[p], 1-1e-6)
+				require.GreaterOrEqual(t, tokens[p], 1-1e-6, "%d jobs per minute: accepted without a token", perMinute)
 				tokens[p]--
 				accepted++
 				continue
 			}
 			refused++
-			require.InDelta(t, (1-tokens[p])*60/float64(perMinute), after.Seconds(), 1e-6)
+			require.InDelta(t, (1-tokens[p])*60/float64(perMinute), after.Seconds(), 1e-6, "%d jobs per minute: time until the next token", perMinute)
 		}
-		assert.Positive(t, accepted)
-		assert.Positive(t, refused)
+		assert.Positive(t, accepted, "%d jobs per minute", perMinute)
+		assert.Positive(t, refused, "%d jobs per minute", perMinute)
 	}
 }
 
@@ -88,12 +91,14 @@ func TestJobsPerMinuteKeepOnlyRecentProjects(t *testing.T) {
 	}
 }
 
-func TestAProjectAboveItsRate(t *testing.T) {
+// A project that exceeds projects.per_minute gets ErrRate with the time until the next job is accepted. Retries do not
+// count. Other projects, and jobs without one, are not limited.
+func TestJobsAboveTheRateOfAProjectAreRefused(t *testing.T) {
 	f := newFixture(t, 2, bounded(ProjectSettings{PerMinute: 2}))
 	for range 2 {
 		g := f.claim(start, f.Begin(Request{Project: 1}))
 		f.fail(start, g, Failure{Outcome: pool.Refused})
-		f.claim(start, g.Job) // a retry is no other job
+		f.claim(start, g.Job) // a retry, which does not count
 	}
 	err := f.denied(start, Request{Project: 1})
 	var later *LaterError
