@@ -55,11 +55,13 @@ func TestRendezvousRespectsWeights(t *testing.T) {
 		for project := uint64(1); project <= 28000; project++ {
 			counts[home(project, ids, func(id uint64) float64 { return shares[id] })]++
 		}
-		require.NoError(t, policytest.Spread(counts, shares))
+		require.NoError(t, policytest.Spread(counts, shares), "shares %v", shares)
 	}
 }
 
-func TestRendezvousWithoutWeightIsLastInAnOrder(t *testing.T) {
+// Without a weight, an upstream has a negative score: it ranks below every upstream with a weight. The scores of two such
+// upstreams differ, so their order is the same at every sidecar.
+func TestRendezvousRanksZeroWeightLast(t *testing.T) {
 	a, b := selection.Rendezvous(5, 1, 0), selection.Rendezvous(5, 2, 0)
 	assert.NotEqual(t, a, b)
 	assert.Negative(t, a)
