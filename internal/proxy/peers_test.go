@@ -80,8 +80,8 @@ func started(t *testing.T, command func(dir string) []string, config, upstream s
 	return address
 }
 
-// What pilotfish passes on of others' requests, nginx or HAProxy passes on as well; and both, behind pilotfish, read
-// what it sends as it is meant.
+// Each request of the parser tests of other projects that pilotfish forwards is also forwarded by nginx or HAProxy. If
+// nginx or HAProxy runs between pilotfish and the upstream, the upstream receives the same request.
 func TestPeersReadTheSameRequests(t *testing.T) {
 	seen := newListener(t)
 	c := startSidecar(t, setup{upstreams: []string{seen.address}})
@@ -95,26 +95,27 @@ func TestPeersReadTheSameRequests(t *testing.T) {
 		return strings.Join(seen.messages, ", ")
 	}
 	known := map[string]string{
-		`OPTIONS * HTTP/1.1|@|`:                                   "nginx takes none",
-		`GET http://a%12:b\x40localhost/a HTTP/1.1|@|`:            "HAProxy sends the whole target",
-		`POST /a HTTP/1.0|@Transfer-Encoding: chunked||3|{ }|0||`: "net/http takes no chunks, as HAProxy, which sends them on",
+		`OPTIONS * HTTP/1.1|@|`:                                   "nginx refuses it",
+		`GET http://a%12:b\x40localhost/a HTTP/1.1|@|`:            "HAProxy forwards the whole target",
+		`POST /a HTTP/1.0|@Transfer-Encoding: chunked||3|{ }|0||`: "net/http reads no chunks in HTTP/1.0, nor does HAProxy, but HAProxy forwards them",
 	}
 	for _, w := range wirecases.Requests() {
 		passed := through(c.address, w)
 		if passed == "" || passed == `GET /end ""` || known[w.Text] != "" {
-			continue // of what pilotfish refuses, the peers may wait for more
+			continue // pilotfish refuses it; nginx and HAProxy may wait for more bytes
 		}
 		n, h := through(alone["nginx"], w), through(alone["haproxy"], w)
 		assert.True(t, strings.HasPrefix(n, passed) || strings.HasPrefix(h, passed),
 			"%s\npilotfish %s\nnginx     %s\nHAProxy   %s", w.Text, passed, n, h)
 		for name, c := range behind {
-			assert.Equal(t, passed, through(c.address, w), "%s behind, %s", name, w.Text)
+			assert.Equal(t, passed, through(c.address, w), "%s between pilotfish and the upstream, %s", name, w.Text)
 		}
 	}
 }
 
-// What pilotfish passes on of others' responses, nginx or HAProxy passes on as well; and both, before pilotfish, read
-// what it sends as it is meant.
+// Each response of the parser tests of other projects that pilotfish forwards is also forwarded by nginx or HAProxy. If
+// nginx or HAProxy runs between the submitter and pilotfish, the submitter receives the same response. If pilotfish
+// refuses or truncates a response, the submitter gets 502 or a truncated response.
 func TestPeersReadTheSameResponses(t *testing.T) {
 	up, answer := answeringOnce(t)
 	c := startSidecar(t, setup{upstreams: []string{up}})
@@ -130,16 +131,16 @@ func TestPeersReadTheSameResponses(t *testing.T) {
 	for _, w := range wirecases.Responses() {
 		passed := through(c.address, w)
 		whole := !strings.HasPrefix(passed, "502") && !strings.Contains(passed, "cut")
-		if whole && !strings.Contains(w.Sent, "Trailer: Content-Length") { // both pass it on, which the client here refuses
+		if whole && !strings.Contains(w.Sent, "Trailer: Content-Length") { // nginx and HAProxy forward it, and the client in this test refuses it
 			n, h := through(alone["nginx"], w), through(alone["haproxy"], w)
 			assert.True(t, passed == n || passed == h, "%s\npilotfish %s\nnginx     %s\nHAProxy   %s", w.Text, passed, n, h)
 		}
 		for name, address := range before {
 			switch got := through(address, w); {
 			case whole:
-				assert.Equal(t, passed, got, "%s before, %s", name, w.Text)
+				assert.Equal(t, passed, got, "%s in front of pilotfish, %s", name, w.Text)
 			default:
-				assert.True(t, strings.HasPrefix(got, "502") || strings.Contains(got, "cut"), "%s before, %s: %s", name, w.Text, got)
+				assert.True(t, strings.HasPrefix(got, "502") || strings.Contains(got, "cut"), "%s in front of pilotfish, %s: %s", name, w.Text, got)
 			}
 		}
 	}
