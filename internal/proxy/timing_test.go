@@ -76,7 +76,8 @@ func (m *memory) submit(t *testing.T, body string) (status int, text string, h h
 	return res.StatusCode, string(got), res.Header, err
 }
 
-// The job's timeouts bound its attempts and the whole. internal/dispatch tests the rules.
+// The queue and evaluate timeouts together bound an attempt's time to the first byte. All three timeouts together are the
+// job's deadline. internal/dispatch tests the rules.
 func TestFirstByteAndDeadline(t *testing.T) {
 	hang := func(p *peer.Peer) { p.Request(); p.Gone() }
 	quick := func(p *peer.Peer) { p.Request(); p.Say(ok) }
@@ -89,18 +90,18 @@ func TestFirstByteAndDeadline(t *testing.T) {
 		ended  []pool.Outcome
 		errs   []string
 	}{
-		"no timeouts: the configured bound, then one retry": {
+		"without timeouts, the configured first-byte timeout applies, then one retry": {
 			"{}", quick, 200, 5 * time.Minute, []pool.Outcome{pool.TimedOut, pool.Answered}, []string{late, ""},
 		},
-		"queue and evaluate bound an attempt, and stream leaves time for another": {
+		"queue and evaluate bound an attempt, and the stream timeout leaves time for a retry": {
 			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":60}}`,
 			quick, 200, 15 * time.Second, []pool.Outcome{pool.TimedOut, pool.Answered}, []string{late, ""},
 		},
-		"the deadline ends everything": {
+		"the deadline ends the retry, too": {
 			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":3}}`,
 			hang, 504, 18 * time.Second, []pool.Outcome{pool.TimedOut, pool.Gone}, []string{late, over},
 		},
-		"without a stream timeout it leaves no time for another": {
+		"without a stream timeout, no time is left for a retry": {
 			`{"timeouts":{"evaluate_seconds":10}}`, quick, 504, 10 * time.Second, []pool.Outcome{pool.TimedOut}, []string{late},
 		},
 	} {
@@ -113,7 +114,7 @@ func TestFirstByteAndDeadline(t *testing.T) {
 			assert.Equal(t, tc.took, r.Total)
 			assert.Equal(t, tc.ended, outcomes(r))
 			for i, a := range r.Attempts {
-				assert.True(t, strings.HasSuffix(a.Err, tc.errs[i]), a.Err)
+				assert.True(t, strings.HasSuffix(a.Err, tc.errs[i]), "error of attempt %d: %s", i+1, a.Err)
 			}
 			if tc.status == 504 {
 				assert.Equal(t, []any{"deadline", intake.Deadline, intake.Absent}, []any{h.Get("Pilotfish-Reason"), r.Outcome, r.Completeness})
@@ -124,7 +125,7 @@ func TestFirstByteAndDeadline(t *testing.T) {
 
 // A job waits for an upstream until its own queue timeout, the configured one, or its deadline. If the queue is full, it does not wait.
 func TestAJobWaitsForAnUpstream(t *testing.T) {
-	full := dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: time.Second}
+	full := dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: time.Second} // no body fits
 	for job, tc := range map[string]struct {
 		queue  dispatch.QueueSettings
 		status int
@@ -150,8 +151,9 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 	}
 }
 
-// The time in the queue is that before each attempt, together.
-func TestAJobWaitsTwice(t *testing.T) {
+// The queue time of a job is the sum of its waits before all attempts: here 3 s until the first upstream is no longer
+// overloaded, then, after an attempt of 1 s, 2 s until the second is not.
+func TestQueueTimeIsTheSumOfAllWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		refuses := m.upstream(t, "up:1", func(p *peer.Peer) {
 			p.Request()
@@ -171,7 +173,8 @@ func TestAJobWaitsTwice(t *testing.T) {
 	})
 }
 
-// The time in which an upstream is asked for the tokens of a prompt is no time at the job's upstream, and none in the queue.
+// The time that an upstream takes to tokenize a prompt precedes the first attempt. It counts neither as queue time nor as
+// time to the first byte.
 func TestAPromptIsReadBeforeTheFirstAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		settings := intake.Default()
@@ -189,8 +192,9 @@ func TestAPromptIsReadBeforeTheFirstAttempt(t *testing.T) {
 	})
 }
 
-// If no upstream is eligible, the submitter of a job that may have started gets no Retry-After.
-func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
+// A job may have started at an upstream that disconnected. If no other upstream becomes eligible within the queue timeout,
+// the submitter gets 502 without Retry-After, because a second submission could run the job twice.
+func TestNoRetryAfterForAJobThatMayHaveStarted(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		dies := m.upstream(t, "up:1", func(p *peer.Peer) { p.Request() })
 		c := startSidecar(t, setup{network: m, overload: "threshold", upstreams: []string{dies, "up:2"}})
@@ -201,7 +205,7 @@ func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// trickle yields a byte each time after a while.
+// trickle is a body of left bytes that yields a piece after each pause. Its last bytes are {}.
 type trickle struct {
 	left  int
 	piece int
@@ -224,16 +228,17 @@ func (b *trickle) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// A submitter has 30 s, plus 1 s for each 256 bytes, to send its body. Otherwise, it gets 408.
 func TestSlowBodies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   *trickle
 		status int
 	}{
-		"1 KiB/s is served":       {&trickle{left: 1 << 20, piece: 1 << 10, every: time.Second}, 200},
-		"a pause is served":       {&trickle{left: 4, piece: 2, every: 14 * time.Second}, 200},
-		"1 B/s is not":            {&trickle{left: 1000, piece: 1, every: time.Second}, 408},
-		"nor is a long silence":   {&trickle{left: 4, piece: 2, every: time.Minute}, 408},
-		"nor a byte now and then": {&trickle{left: 1000, piece: 32, every: 10 * time.Second}, 408},
+		"1 KiB/s":                {&trickle{left: 1 << 20, piece: 1 << 10, every: time.Second}, 200},
+		"two pauses of 14 s":     {&trickle{left: 4, piece: 2, every: 14 * time.Second}, 200},
+		"1 B/s":                  {&trickle{left: 1000, piece: 1, every: time.Second}, 408},
+		"two pauses of a minute": {&trickle{left: 4, piece: 2, every: time.Minute}, 408},
+		"32 B every 10 s":        {&trickle{left: 1000, piece: 32, every: 10 * time.Second}, 408},
 	} {
 		bubbleOf(t, name, func(t *testing.T, m *memory) {
 			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer.Peer) { p.Request(); p.Say(ok) })}})
@@ -253,7 +258,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// A slow submitter gets everything. One that reads nothing for five minutes is given up.
+// A submitter that pauses for 4 minutes between reads gets the whole response. If it reads nothing for 5 minutes, the job
+// ends with the outcome gone.
 func TestSlowSubmitters(t *testing.T) {
 	for pause, outcome := range map[time.Duration]intake.Outcome{4 * time.Minute: intake.Answered, 6 * time.Minute: intake.Gone} {
 		bubble(t, func(t *testing.T, m *memory) {
@@ -271,8 +277,8 @@ func TestSlowSubmitters(t *testing.T) {
 					break
 				}
 			}
-			assert.Equal(t, outcome == intake.Answered, n >= size)
-			assert.Equal(t, outcome, c.seen(1)[0].Outcome)
+			assert.Equal(t, outcome == intake.Answered, n >= size, "pauses of %v: %d bytes received", pause, n)
+			assert.Equal(t, outcome, c.seen(1)[0].Outcome, "pauses of %v", pause)
 		})
 	}
 }
@@ -292,7 +298,8 @@ func TestInterimResponsesThatNobodyReads(t *testing.T) {
 	})
 }
 
-// The time to write an interim response ends with it: over HTTP/2, net/http would reset the stream while the job runs.
+// The write deadline of an interim response does not apply to the final one, which follows 6 minutes later. If it
+// remained, net/http would reset the HTTP/2 stream after 5 minutes.
 func TestAResponseLongAfterAnInterimOne(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
 		up := m.upstream(t, "up:1", func(p *peer.Peer) {
@@ -309,23 +316,24 @@ func TestAResponseLongAfterAnInterimOne(t *testing.T) {
 	})
 }
 
-// A slow upload is not the upstream's fault: the time to the first byte starts when the upstream has taken the request, and
-// an upstream that takes a large body slowly has that time for each piece. One failure would open the breaker here.
+// The first-byte timeout starts when the upstream has received the whole request, so a slow upload is not the upstream's
+// fault. Before that, an upstream that reads a large body slowly has this time for each piece. One failure opens the breaker
+// here, which shows whether the upstream is blamed.
 func TestTheFirstByteIsDueAfterTheRequest(t *testing.T) {
 	const pieces, piece = 32, 32 << 10
 	for name, tc := range map[string]struct {
-		budget         int64
+		budget         int64         // of kept bodies; with 1 byte, the body is not kept
 		upload, taking time.Duration // between two pieces
-		wait           time.Duration // from the request's end
+		wait           time.Duration // from the end of the request to the response
 		status         int
 		blamed         bool
 	}{
-		"a slow submitter":                   {1, 20 * time.Second, 0, 4 * time.Minute, 200, false},
-		"and then a slow upstream":           {1, 20 * time.Second, 0, 6 * time.Minute, 504, true},
-		"an upstream that reads slowly":      {256 << 20, 0, 20 * time.Second, 4 * time.Minute, 200, false},
-		"an upstream that does not":          {256 << 20, 0, 6 * time.Minute, 0, 504, true},
-		"an upload that it does not take":    {1, 0, 6 * time.Minute, 0, 504, true},
-		"an upload that is too slow for all": {1, 6 * time.Minute, 0, 0, 408, false},
+		"a slow submitter":                                       {1, 20 * time.Second, 0, 4 * time.Minute, 200, false},
+		"a slow submitter, then a slow upstream":                 {1, 20 * time.Second, 0, 6 * time.Minute, 504, true},
+		"an upstream that reads slowly":                          {256 << 20, 0, 20 * time.Second, 4 * time.Minute, 200, false},
+		"an upstream that stops reading":                         {256 << 20, 0, 6 * time.Minute, 0, 504, true},
+		"an upstream that stops reading a body that is not kept": {1, 0, 6 * time.Minute, 0, 504, true},
+		"a submitter that stops sending":                         {1, 6 * time.Minute, 0, 0, 408, false},
 	} {
 		bubbleOf(t, name, func(t *testing.T, m *memory) {
 			up := m.upstream(t, "up:1", func(p *peer.Peer) {
