@@ -77,7 +77,7 @@ func TestApplyMatchesNaive(t *testing.T) {
 		// The input's columns remain, in order.
 		require.Equal(t, feed.columns, slices.DeleteFunc(slices.Clone(got.columns), func(name string) bool {
 			return !slices.Contains(feed.columns, name)
-		}))
+		}), "seed %d: columns", seed)
 	}
 }
 
@@ -152,6 +152,7 @@ func randomOperators(rng *rand.Rand) (operators Operators) {
 	return operators
 }
 
+// Each case names where a new column is inserted, or why none is.
 func TestLayout(t *testing.T) {
 	stock := []Condition{{Field: "stock", Filter: "is_empty"}}
 	combine := func(field string, sources ...string) Action {
@@ -165,15 +166,15 @@ func TestLayout(t *testing.T) {
 		operators Operators
 		want      string
 	}{
-		"beside the field of its condition":   {Operators{{Conditions: stock, Actions: []Action{combine("new")}}}, "id title stock new price"},
-		"else actions too":                    {Operators{{Conditions: stock, Otherwise: []Action{combine("new")}}}, "id title stock new price"},
-		"beside the fields of its value":      {Operators{{Actions: []Action{combine("new", "title", "id")}}}, "id title new stock price"},
-		"at the end":                          {Operators{{Actions: []Action{combine("new")}}}, "id title stock price new"},
-		"in the order written":                {Operators{{Conditions: stock, Actions: []Action{combine("n1"), combine("n2")}, Otherwise: []Action{combine("n3")}}}, "id title stock n1 n2 n3 price"},
-		"a later operator goes closer":        {Operators{{Conditions: stock, Actions: []Action{combine("n1")}}, {Conditions: stock, Actions: []Action{combine("n2")}}}, "id title stock n2 n1 price"},
-		"known fields stay":                   {Operators{{Conditions: stock, Actions: []Action{combine("title")}}}, "id title stock price"},
-		"nothing to remove makes no column":   {Operators{{Actions: []Action{{Field: "new", Kind: actionRemove}, {Field: "new", Kind: actionTransform}}}}, "id title stock price"},
-		"an unknown field's test is no place": {Operators{{Conditions: []Condition{{Field: "nope", Filter: "is_empty"}}, Actions: []Action{combine("new")}}}, "id title stock price new"},
+		"after the field of its condition":                    {Operators{{Conditions: stock, Actions: []Action{combine("new")}}}, "id title stock new price"},
+		"after the field of the condition, by an else action": {Operators{{Conditions: stock, Otherwise: []Action{combine("new")}}}, "id title stock new price"},
+		"after the last field of its value":                   {Operators{{Actions: []Action{combine("new", "title", "id")}}}, "id title new stock price"},
+		"at the end without conditions and fields":            {Operators{{Actions: []Action{combine("new")}}}, "id title stock price new"},
+		"several new columns in the order of their actions":   {Operators{{Conditions: stock, Actions: []Action{combine("n1"), combine("n2")}, Otherwise: []Action{combine("n3")}}}, "id title stock n1 n2 n3 price"},
+		"before the columns of earlier operators":             {Operators{{Conditions: stock, Actions: []Action{combine("n1")}}, {Conditions: stock, Actions: []Action{combine("n2")}}}, "id title stock n2 n1 price"},
+		"none if the column exists":                           {Operators{{Conditions: stock, Actions: []Action{combine("title")}}}, "id title stock price"},
+		"none for a removal or a transform":                   {Operators{{Actions: []Action{{Field: "new", Kind: actionRemove}, {Field: "new", Kind: actionTransform}}}}, "id title stock price"},
+		"at the end if the condition's field is unknown":      {Operators{{Conditions: []Condition{{Field: "nope", Filter: "is_empty"}}, Actions: []Action{combine("new")}}}, "id title stock price new"},
 	} {
 		got, err := layout([]string{"id", "title", "stock", "price"}, c.operators)
 		require.NoError(t, err)
