@@ -75,7 +75,8 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
-// TestCacheMatchesNaive compares the cache with a plain list.
+// TestCacheMatchesNaive compares the cache with a plain list: the oldest entries are evicted first, and a new version of a
+// project's feed source replaces the old ones.
 func TestCacheMatchesNaive(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -99,20 +100,20 @@ func TestCacheMatchesNaive(t *testing.T) {
 					naive = naive[1:]
 				}
 			}
-			require.Equal(t, size(naive), c.used)
-			require.LessOrEqual(t, c.used, limit)
-			require.Len(t, c.entries, len(naive))
+			require.Equal(t, size(naive), c.used, "seed %d, step %d", seed, step)
+			require.LessOrEqual(t, c.used, limit, "seed %d, step %d", seed, step)
+			require.Len(t, c.entries, len(naive), "seed %d, step %d", seed, step)
 			var projects []Cached
 			for _, e := range naive {
 				got, ok := c.get(e.Key)
-				require.True(t, ok)
-				require.Equal(t, e.Result, got)
+				require.True(t, ok, "seed %d, step %d: no %v", seed, step, e.Key)
+				require.Equal(t, e.Result, got, "seed %d, step %d", seed, step)
 				if e.Key.Kind == FeedSource {
 					projects = append(projects, e)
 				}
 			}
-			require.ElementsMatch(t, projects, c.projects())
-			require.True(t, slices.IsSortedFunc(c.projects(), func(a, b Cached) int { return a.Added.Compare(b.Added) }))
+			require.ElementsMatch(t, projects, c.projects(), "seed %d, step %d", seed, step)
+			require.True(t, slices.IsSortedFunc(c.projects(), func(a, b Cached) int { return a.Added.Compare(b.Added) }), "seed %d, step %d: projects are not in the order of their addition", seed, step)
 		}
 		c.clear()
 		require.Zero(t, c.used)
