@@ -51,8 +51,8 @@ func (a *fakeAgent) is(t *testing.T, what string, state func() bool) {
 	}, time.Minute, 10*time.Millisecond, what)
 }
 
-// A server registers itself, and again after the agent has lost the registration. It is critical
-// while it drains, and deregisters at its end.
+// A server registers itself with its address, cores and lifetime, and again after the agent has lost the registration. It
+// deregisters when it exits.
 func TestRegistrationInConsul(t *testing.T) {
 	a := &fakeAgent{}
 	web := httptest.NewServer(a)
@@ -75,5 +75,5 @@ func TestRegistrationInConsul(t *testing.T) {
 	assert.Zero(t, <-s.exited)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	assert.False(t, a.known)
+	assert.False(t, a.known, "the server did not deregister")
 }
