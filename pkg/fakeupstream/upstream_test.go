@@ -92,6 +92,8 @@ func TestRecordsJobs(t *testing.T) {
 	assert.Empty(t, up.Jobs())
 }
 
+// A fault replaces the status, header and body of the next responses, as many as its Times. A nil value removes a field from
+// the header.
 func TestStatusAndHeader(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	up.SetFault(fakeupstream.Fault{
@@ -109,7 +111,7 @@ func TestStatusAndHeader(t *testing.T) {
 	}
 	got, _, err := job(t, up)
 	require.NoError(t, err)
-	assert.Equal(t, 200, got.status, "the fault's times are over")
+	assert.Equal(t, 200, got.status, "the fault applied to two responses only")
 	assert.NotEmpty(t, got.header.Get("X-Load"))
 
 	up.SetFault(fakeupstream.Fault{Header: http.Header{"X-Load": nil}})
@@ -119,7 +121,8 @@ func TestStatusAndHeader(t *testing.T) {
 	assert.Empty(t, got.header.Get("X-Load"))
 }
 
-// TestHandler: faults apply to a handler's responses, too, and its jobs are recorded.
+// With a handler of the test's own, faults apply to its responses, and its jobs are recorded without their bodies; the
+// reports and /healthz remain. With a handler for the metrics only, jobs are executed. A draining server does not start jobs.
 func TestHandler(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{
 		Listen: "127.0.0.2:0", Cached: []string{"7"},
@@ -139,7 +142,7 @@ func TestHandler(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, fakeupstream.ExampleJob()[:10], body)
 	assert.Len(t, up.Jobs(), 2)
-	assert.Nil(t, up.Jobs()[0].Body, "bodies are the handler's")
+	assert.Nil(t, up.Jobs()[0].Body, "the handler reads the body, so it is not recorded")
 	assert.Contains(t, get(t, up.URL+"/v1/cache/projects"), `"id":"7"`)
 	assert.Equal(t, "ok\n", get(t, up.URL+"/healthz"))
 	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_cores 4")
@@ -158,6 +161,8 @@ func TestHandler(t *testing.T) {
 	assert.Equal(t, "no", got.header.Get("Job-Started"))
 }
 
+// SetCached and SetLoad determine the load reports: the list of cached projects, the metrics and X-Load. A fault of reports
+// does not apply to jobs.
 func TestReports(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7", "shop"}, Cores: 2})
 	listing := get(t, up.URL+"/v1/cache/projects")
@@ -182,7 +187,6 @@ func TestReports(t *testing.T) {
 	up.SetLoad(9, -1)
 	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_stalled_joblets{priority=\"low\"} 0\n")
 
-	// A fault of reports does not apply to jobs.
 	up.SetReportFault(fakeupstream.Fault{Status: 500, Body: "garbage"})
 	assert.Equal(t, "garbage", get(t, up.URL+"/metrics"))
 	assert.Equal(t, "garbage", get(t, up.URL+"/v1/cache/projects"))
