@@ -223,12 +223,14 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(1000, event))
 }
 
+// Each ended job is counted by its outcome, and each shed job by its reason. The duration is observed unless the job was
+// refused or pilotfish had an internal error. With the duration, the time to first byte of a response is observed, too.
 func TestEndedJobs(t *testing.T) {
 	for i, c := range []struct {
 		outcome      intake.Outcome
 		completeness intake.Completeness
 		ttfb         time.Duration
-		timed        bool
+		timed        bool // the duration is observed
 	}{
 		{intake.Answered, intake.Complete, 2 * time.Second, true},
 		{intake.Answered, intake.Complete, 0, true},
@@ -237,10 +239,10 @@ func TestEndedJobs(t *testing.T) {
 		{intake.Deadline, intake.Partial, 2 * time.Second, true},
 		{intake.Deadline, intake.Absent, 0, true},
 		{intake.Gone, intake.Partial, 2 * time.Second, true},
-		{intake.Gone, intake.Complete, 2 * time.Second, true}, // the record counts, even if it is unusual
+		{intake.Gone, intake.Complete, 2 * time.Second, true}, // unusual, but counted as recorded
 		{intake.Gone, intake.Absent, 0, true},
 		{intake.NoAnswer, intake.Absent, 0, true},
-		{intake.Shed, intake.Absent, 0, false}, // each has a different reason
+		{intake.Shed, intake.Absent, 0, false}, // the three rows have different reasons: see why
 		{intake.Shed, intake.Absent, 0, false},
 		{intake.Shed, intake.Absent, 0, false},
 		{intake.Rejected, intake.Absent, 0, false},
@@ -273,7 +275,7 @@ func TestEndedJobs(t *testing.T) {
 					TTFB: c.ttfb, Total: 5 * time.Second,
 				})
 			}),
-				"%v, %v after %v", c.outcome, c.completeness, c.ttfb)
+				"%v job, %v, %v, first byte after %v", p, c.outcome, c.completeness, c.ttfb)
 		}
 	}
 }
@@ -286,12 +288,13 @@ func TestOutcomesOfJobsAndAttemptsAgree(t *testing.T) {
 		intake.NoAnswer:  pool.NoAnswer,
 		intake.Gone:      pool.Gone,
 	} {
-		assert.Equal(t, attempt.String(), o.String())
+		assert.Equal(t, attempt.String(), o.String(), "labels of an attempt and of a job")
 	}
 }
 
-// Unknown values of a job are not counted, nor is the body of a refused job.
-func TestWhatIsKnownOfAJob(t *testing.T) {
+// Each value of a job that is known changes its series. A body of unknown size (-1) adds no bytes. A rejected job does not
+// count in pilotfish_jobs_read_total. The series that TestEndedJobs checks are left out.
+func TestKnownValuesOfAJobAreCounted(t *testing.T) {
 	ended := func(r record.Job) map[string]float64 {
 		m := newMetrics()
 		got := changes(t, m, func() {
