@@ -22,22 +22,22 @@ import (
 )
 
 // The lease moves to the upstream that Envoy reports as the responding one. The attempts at the upstreams before it have failed.
-func TestTheServedUpstreamHasTheLease(t *testing.T) {
+func TestTheLeaseMovesToTheRespondingUpstream(t *testing.T) {
 	for moved := range 3 {
 		f := newFixture(t, 4, nil)
 		e := f.envoy()
 		list := strings.Split(placedAt(t, e.exchange(bufferedMode.headers(true))), ",")
 		e.exchange(responseHead(list[moved], false, "200", "x-load", "1"))
 		for _, s := range f.balancer.States() {
-			assert.Equal(t, s.Address == list[moved], s.InFlight == 1)
+			assert.Equal(t, s.Address == list[moved], s.InFlight == 1, "upstream %s has %v jobs, and %s has responded", s.Address, s.InFlight, list[moved])
 		}
 		e.leave()
 		j := f.ended(1)
 		require.Len(t, j.Attempts, moved+1)
 		for i, a := range j.Attempts {
-			assert.Equal(t, list[i], a.Upstream)
-			assert.Equal(t, i == moved, a.Outcome == pool.Answered)
-			assert.Equal(t, i == moved, a.Hint != nil)
+			assert.Equal(t, list[i], a.Upstream, "upstream of attempt %d of %d", i+1, moved+1)
+			assert.Equal(t, i == moved, a.Outcome == pool.Answered, "attempt %d of %d: %v", i+1, moved+1, a.Outcome)
+			assert.Equal(t, i == moved, a.Hint != nil, "only the last attempt has a load hint: attempt %d of %d", i+1, moved+1)
 		}
 	}
 	f := newFixture(t, 2, nil)
@@ -89,14 +89,14 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Envoy adds a header to the responses of upstreams. Once an Envoy has added it, an error without it is Envoy's own, also on
-// another connection.
+// Envoy adds x-envoy-upstream-service-time to the responses of upstreams by default. After the first response with
+// this header, a 5xx without it is Envoy's own, also on the next connection.
 func TestResponsesOfEnvoyItself(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	var want []intake.Outcome
 	for _, c := range []struct {
 		status  string
-		timed   bool
+		timed   bool // the response has the header
 		outcome intake.Outcome
 	}{
 		{"503", false, intake.Failed}, {"200", true, intake.Answered}, {"503", false, intake.NoAnswer},
@@ -117,7 +117,7 @@ func TestResponsesOfEnvoyItself(t *testing.T) {
 		want = append(want, c.outcome)
 		j := f.ended(len(want))
 		assert.Equal(t, c.outcome, j.Outcome, "response %d", len(want))
-		assert.Equal(t, c.status, strconv.Itoa(j.Status))
+		assert.Equal(t, c.status, strconv.Itoa(j.Status), "response %d", len(want))
 	}
 }
 
