@@ -159,7 +159,8 @@ func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
 	requireEnds(t, got, 10, 15, 16)
 }
 
-// The cache equals a naive list, sorted by last use.
+// The cache equals a naive list, sorted by the time of addition: the oldest results are evicted first, and adding a
+// cached result again changes nothing.
 func TestCacheAgainstNaiveList(t *testing.T) {
 	type entry struct {
 		k     key
@@ -172,7 +173,7 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 	for now := range time.Duration(20_000) {
 		k := key{project: rng.Uint64N(40), phase: phase(rng.IntN(2))}
 		found := slices.ContainsFunc(list, func(e entry) bool { return e.k == k })
-		require.Equal(t, found, c.has(k))
+		require.Equal(t, found, c.has(k), "step %d: is %v cached?", now, k)
 		bytes := rng.Int64N(300)
 		c.put(k, bytes, now)
 		if !found {
@@ -183,15 +184,16 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 			used += bytes
 			list = append(list, entry{k, bytes})
 		}
-		require.Equal(t, used, c.used)
+		require.Equal(t, used, c.used, "step %d: bytes used", now)
 		at := listing{cache: &c, at: now}
 		for p := range uint64(40) {
-			require.Equal(t, slices.ContainsFunc(list, func(e entry) bool { return e.k == key{project: p} }), at.Contains(p))
+			require.Equal(t, slices.ContainsFunc(list, func(e entry) bool { return e.k == key{project: p} }), at.Contains(p), "step %d: is project %d listed?", now, p)
 		}
 	}
 }
 
-// A container pool equals a naive list, sorted by last use.
+// A container pool equals a naive list, sorted by last use. If all containers are reserved, a new one replaces the least
+// recently used one with overcommit, and is not kept otherwise.
 func TestContainersAgainstNaiveList(t *testing.T) {
 	type container struct {
 		project uint64
@@ -207,7 +209,7 @@ func TestContainersAgainstNaiveList(t *testing.T) {
 			project := rng.Uint64N(12)
 			list = slices.DeleteFunc(list, func(o container) bool { return o.used+30 <= now })
 			at := slices.IndexFunc(list, func(o container) bool { return o.project == project })
-			require.Equal(t, at >= 0, c.use(key{project: project}, now))
+			require.Equal(t, at >= 0, c.use(key{project: project}, now), "overcommit %v, at %d: project %d has a container", overcommit, now, project)
 			full, evicted := len(list) == 5, 0
 			switch {
 			case at >= 0:
@@ -221,15 +223,15 @@ func TestContainersAgainstNaiveList(t *testing.T) {
 			}
 			list = append(list, container{project, now})
 			if at < 0 {
-				require.Equal(t, evicted, c.put(key{project: project}, 1, now))
+				require.Equal(t, evicted, c.put(key{project: project}, 1, now), "overcommit %v, at %d: evictions", overcommit, now)
 			}
 			evictions += evicted
-			require.Len(t, c.order, len(list))
+			require.Len(t, c.order, len(list), "overcommit %v, at %d", overcommit, now)
 			listed := listing{cache: &c, at: now}
 			for p := range uint64(12) {
-				require.Equal(t, slices.ContainsFunc(list, func(o container) bool { return o.project == p }), listed.Contains(p))
+				require.Equal(t, slices.ContainsFunc(list, func(o container) bool { return o.project == p }), listed.Contains(p), "overcommit %v, at %d: is project %d listed?", overcommit, now, p)
 			}
 		}
-		assert.Equal(t, overcommit, evictions > 100)
+		assert.Equal(t, overcommit, evictions > 100, "overcommit %v: %d evictions", overcommit, evictions)
 	}
 }
