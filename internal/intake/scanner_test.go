@@ -197,7 +197,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// What begins, ends or is wrong in a string is found wherever it is in a word.
+// The scanner tests strings in words of 8 bytes. Escapes, ends and invalid bytes are found at each position within a word.
 func TestScannerAcrossWords(t *testing.T) {
 	r := newReader(t)
 	for text, valid := range map[string]bool{
@@ -226,22 +226,22 @@ func TestScannerGrammar(t *testing.T) {
 	}
 }
 
-// The bound on levels is jsontext's, wherever they are in a job.
+// The maximum depth is that of jsontext, and counts from the job's object, both in a skipped member and within timeouts.
 func TestScannerDepth(t *testing.T) {
 	r := newReader(t)
 	for levels, valid := range map[int]bool{maxDepth - 1: true, maxDepth: false} {
 		value := strings.Repeat("[", levels) + strings.Repeat("]", levels)
 		requireValue(t, jsonText(`{"x":`+value+`}`))
 		_, _, err := r.read(Head{}, []byte(`{"x":`+value+`}`), true)
-		assert.Equal(t, valid, err == nil, "%v", err)
+		assert.Equal(t, valid, err == nil, "%d arrays in x: %v", levels, err)
 		_, _, err = r.read(Head{}, []byte(`{"timeouts":{"x":`+value[1:2*levels-1]+`}}`), true)
-		assert.Equal(t, valid, err == nil, "%v", err)
+		assert.Equal(t, valid, err == nil, "%d arrays in timeouts: %v", levels-1, err)
 	}
 }
 
-// Each bracket closes its own array or object, also where a call of nested ends.
+// A bracket of the wrong kind is an error at each depth, also where nested calls itself for the next 64 levels.
 func TestScannerBrackets(t *testing.T) {
-	const pairs = levels // arrays in objects, twice as many levels as a call has
+	const pairs = levels // of an object and an array: twice as many levels as one call scans
 	text := strings.Repeat(`{"a":[`, pairs) + strings.Repeat(`]}`, pairs)
 	requireValue(t, jsonText(text))
 	for i := range text {
