@@ -21,8 +21,10 @@ import (
 // scale is the size of a sidecar's load.
 type scale struct{ upstreams, projects, waiting int }
 
-// BenchmarkScale measures how long each operation takes by the numbers of upstreams, projects and waiting jobs; how long a job
-// waits for locks during an operation, at most: the median of five; and the memory.
+// BenchmarkScale measures, for several numbers of upstreams, projects and waiting jobs:
+//   - the duration of each operation;
+//   - ms-longest-wait: the longest time that a job waits for locks during an operation, the median of five operations;
+//   - MB: the memory of the sidecar.
 func BenchmarkScale(b *testing.B) {
 	for _, size := range []scale{{14, 1000, 1}, {1000, 1000, 1}, {10_000, 1000, 1}, {14, 10, 1}, {14, 100_000, 1}, {14, 1000, 10_000}} {
 		b.Run(fmt.Sprintf("%d upstreams, %d projects, %d waiting", size.upstreams, size.projects, size.waiting), func(b *testing.B) {
@@ -38,7 +40,7 @@ func BenchmarkScale(b *testing.B) {
 				{"a report", (*laden).report},
 				{"a scrape", (*laden).scrape},
 				{"the list of upstreams", func(l *laden, _ int) { l.balancer.States() }},
-				{"a new set, 9 of 10 other upstreams", func(l *laden, i int) {
+				{"a new set with a tenth of the upstreams replaced", func(l *laden, i int) {
 					n := len(l.set)
 					l.balancer.Set(numbered(n, (i+1)%2*(n+9)/10))
 				}},
@@ -111,7 +113,7 @@ func newLaden(b *testing.B, size scale) *laden {
 	return l
 }
 
-// numbered returns n upstreams, the first with that number.
+// numbered returns n upstreams with consecutive addresses; from is the number of the first one.
 func numbered(n, from int) []pool.Upstream {
 	set := make([]pool.Upstream, n)
 	for i := range set {
