@@ -55,18 +55,20 @@ func (f *fixture) suspect(now time.Time, address string) {
 	f.ReportFailed(now, address, errSilent)
 }
 
+// An upstream that has reported before is suspect, and gets no jobs, from its second failed poll in a row until its next
+// report.
 func TestTwoFailedReportsMakeASuspect(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 4), upstreams(4), start
 	sick := us[2].Address
 	f.ReportFailed(now, sick, errSilent)
 	f.ReportFailed(now, sick, errSilent)
 	f.ReportFailed(now, "10.9.9.9:1", errSilent) // unknown: nothing happens
-	assert.Empty(t, f.state(now, sick).Suspect, "it never reported, so it need not report now")
+	assert.Empty(t, f.state(now, sick).Suspect, "it never reported, so failed polls do not count")
 
 	f.allIdle(now)
 	now = now.Add(time.Second)
 	f.ReportFailed(now, sick, errSilent)
-	assert.Empty(t, f.state(now, sick).Suspect, "one failure is none")
+	assert.Empty(t, f.state(now, sick).Suspect, "one failed poll makes no suspect")
 	now = now.Add(time.Second)
 	f.ReportFailed(now, sick, errSilent)
 	s := f.state(now, sick)
@@ -180,7 +182,7 @@ func TestSlowJobsMakeNoSuspect(t *testing.T) {
 	const jobs, median, spread = 10_000, 0.26, 2.78
 	for _, upstreams := range []int{3, 14} {
 		for _, rate := range []float64{3, 12.5, 100} {
-			for _, own := range []float64{1, 0.3} {
+			for _, own := range []float64{1, 0.3} { // share of the variance that depends on the job, not on its project
 				f, now := newFixture(t, "bounded-hash", upstreams), start
 				rng := rand.New(rand.NewPCG(1, 1))
 				projects := make([]float64, 1000)
@@ -207,8 +209,8 @@ func TestSlowJobsMakeNoSuspect(t *testing.T) {
 						}
 					}
 				}
-				assert.LessOrEqual(t, suspects, jobs*3/100, "%d upstreams, %v jobs/s", upstreams, rate)
-				t.Logf("%d upstreams, %v jobs/s, %.1f of the length the jobs' own: one is suspect for %.2f %% of the jobs",
+				assert.LessOrEqual(t, suspects, jobs*3/100, "%d upstreams, %v jobs/s, %.1f of the variance the jobs' own", upstreams, rate, own)
+				t.Logf("%d upstreams, %v jobs/s, %.1f of the variance the jobs' own: an upstream is suspect for %.2f %% of the jobs",
 					upstreams, rate, own, 100*float64(suspects)/jobs)
 			}
 		}
