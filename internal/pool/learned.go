@@ -51,7 +51,7 @@ func (all *average) expected(project average, prior float64) float64 {
 // Times vary so much that the mean of a few jobs is unreliable. So the model follows the median: each observation moves
 // the larger of the two parts up or down by a step of bounded size, however far off the estimate is. No single upstream
 // or job can move it far.
-type fetchModel struct{ startup, perByte, unsized float64 } // seconds
+type fetchModel struct{ startup, perByte, unsized float64 } // in seconds; perByte in seconds per byte
 
 const (
 	// fetchStep is the largest step of one observation, as a factor.

@@ -175,7 +175,7 @@ var evidence = [Outcomes]health.Failure{
 // Outcome is how an attempt ended.
 type Outcome uint8
 
-// The outcomes of an attempt, a closed set.
+// The values of Outcome.
 const (
 	// Answered: a complete response with a status below 500 was passed on.
 	Answered Outcome = iota

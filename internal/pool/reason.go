@@ -10,7 +10,7 @@ import (
 // with the least severe reason, if upstreams with that reason get jobs at all.
 type Reason uint8
 
-// The reasons, a closed set.
+// The values of Reason.
 const (
 	// Eligible: there is no reason, so the upstream can get jobs.
 	Eligible Reason = iota
