@@ -195,7 +195,8 @@ func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error)
 	s.mu.Unlock()
 	ended := make(chan error, 1)
 	last := sync.OnceFunc(func() { go func() { ended <- next(ctx) }() })
-	pause, until := time.Millisecond, time.Now().Add(lingerAtEnd)
+	began := time.Now()
+	pause, until := time.Millisecond, began.Add(lingerAtEnd)
 	for {
 		accepts, all := s.accepts.Load(), s.all() // in this order, so that all contains the last accepted connection
 		handsOn, open, lingers := accepts, false, false
@@ -219,8 +220,12 @@ func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error)
 		case !lingers || !time.Now().Before(until):
 			return <-ended
 		}
+		done := ctx.Done()
+		if accepts && time.Since(began) < lingerAtEnd {
+			done = nil // a goroutine has not noticed yet that its listener is closed, so no connection need be open
+		}
 		select {
-		case <-ctx.Done():
+		case <-done:
 			last()
 			err := <-ended
 			if open {
