@@ -226,38 +226,40 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 // Each ended job is counted by its outcome, and each shed job by its reason. The duration is observed unless the job was
 // refused or pilotfish had an internal error. With the duration, the time to first byte of a response is observed, too.
 func TestEndedJobs(t *testing.T) {
-	for i, c := range []struct {
+	type ended struct {
 		outcome      intake.Outcome
 		completeness intake.Completeness
 		ttfb         time.Duration
 		timed        bool // the duration is observed
-	}{
-		{intake.Answered, intake.Complete, 2 * time.Second, true},
-		{intake.Answered, intake.Complete, 0, true},
-		{intake.Failed, intake.Complete, 2 * time.Second, true},
-		{intake.Truncated, intake.Partial, 2 * time.Second, true},
-		{intake.Deadline, intake.Partial, 2 * time.Second, true},
-		{intake.Deadline, intake.Absent, 0, true},
-		{intake.Gone, intake.Partial, 2 * time.Second, true},
-		{intake.Gone, intake.Complete, 2 * time.Second, true}, // unusual, but counted as recorded
-		{intake.Gone, intake.Absent, 0, true},
-		{intake.NoAnswer, intake.Absent, 0, true},
-		{intake.Shed, intake.Absent, 0, false}, // the three rows have different reasons: see why
-		{intake.Shed, intake.Absent, 0, false},
-		{intake.Shed, intake.Absent, 0, false},
-		{intake.Rejected, intake.Absent, 0, false},
-		{intake.TooLarge, intake.Absent, 0, false},
-		{intake.Broken, intake.Absent, 0, false},
-		{intake.Broken, intake.Partial, 2 * time.Second, false},
-	} {
+		why          intake.Shedding
+	}
+	cases := []ended{
+		{intake.Answered, intake.Complete, 2 * time.Second, true, 0},
+		{intake.Answered, intake.Complete, 0, true, 0},
+		{intake.Failed, intake.Complete, 2 * time.Second, true, 0},
+		{intake.Truncated, intake.Partial, 2 * time.Second, true, 0},
+		{intake.Deadline, intake.Partial, 2 * time.Second, true, 0},
+		{intake.Deadline, intake.Absent, 0, true, 0},
+		{intake.Gone, intake.Partial, 2 * time.Second, true, 0},
+		{intake.Gone, intake.Complete, 2 * time.Second, true, 0}, // unusual, but counted as recorded
+		{intake.Gone, intake.Absent, 0, true, 0},
+		{intake.NoAnswer, intake.Absent, 0, true, 0},
+		{intake.Rejected, intake.Absent, 0, false, 0},
+		{intake.TooLarge, intake.Absent, 0, false, 0},
+		{intake.Broken, intake.Absent, 0, false, 0},
+		{intake.Broken, intake.Partial, 2 * time.Second, false, 0},
+	}
+	for why := range intake.Shedding(intake.Sheddings) {
+		cases = append(cases, ended{outcome: intake.Shed, completeness: intake.Absent, why: why})
+	}
+	for _, c := range cases {
 		for _, p := range []selection.Priority{selection.Low, selection.High} {
 			m := newMetrics()
 			want := map[string]float64{
 				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
 			}
-			why := intake.Shedding(i % intake.Sheddings)
 			if c.outcome == intake.Shed {
-				want[fmt.Sprintf("pilotfish_shed_total{priority=%q,reason=%q}", p, why)] = 1
+				want[fmt.Sprintf("pilotfish_shed_total{priority=%q,reason=%q}", p, c.why)] = 1
 			}
 			if c.timed {
 				want[fmt.Sprintf("pilotfish_job_duration_seconds_count{priority=%q}", p)] = 1
@@ -271,7 +273,7 @@ func TestEndedJobs(t *testing.T) {
 			}
 			assert.Equal(t, want, changes(t, m, func() {
 				m.Ended(&record.Job{
-					Facts: intake.Facts{Priority: p}, Outcome: c.outcome, Shedding: why, Completeness: c.completeness,
+					Facts: intake.Facts{Priority: p}, Outcome: c.outcome, Shedding: c.why, Completeness: c.completeness,
 					TTFB: c.ttfb, Total: 5 * time.Second,
 				})
 			}),
