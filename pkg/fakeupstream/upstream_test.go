@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,22 +125,23 @@ func TestStatusAndHeader(t *testing.T) {
 // With a handler of the test's own, faults apply to its responses, and its jobs are recorded without their bodies; the
 // reports and /healthz remain. With a handler for the metrics only, jobs are executed. A draining server does not start jobs.
 func TestHandler(t *testing.T) {
+	copied := make(chan error, 2)
 	up := fakeupstream.New(t, fakeupstream.Options{
 		Listen: "127.0.0.2:0", Cached: []string{"7"},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.Copy(w, r.Body)
-			if err != nil {
-				assert.ErrorIs(t, err, fakeupstream.ErrCut)
-			}
+			copied <- err
 		}),
 	})
 	assert.True(t, strings.HasPrefix(up.Address(), "127.0.0.2:"))
 	_, body, err := job(t, up)
 	require.NoError(t, err)
+	require.NoError(t, <-copied)
 	assert.Equal(t, fakeupstream.ExampleJob(), body)
 	up.SetFault(fakeupstream.Fault{Cut: fakeupstream.CutFIN, CutAfter: 10})
 	_, body, err = job(t, up)
 	require.Error(t, err)
+	require.ErrorIs(t, <-copied, fakeupstream.ErrCut, "the handler learns that its response was cut")
 	assert.Equal(t, fakeupstream.ExampleJob()[:10], body)
 	assert.Len(t, up.Jobs(), 2)
 	assert.Nil(t, up.Jobs()[0].Body, "the handler reads the body, so it is not recorded")
@@ -217,11 +219,6 @@ func TestSwitchesWhileRunning(t *testing.T) {
 	up.SetFault(fakeupstream.Fault{})
 	wg.Wait()
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool {
-		for _, j := range jobs {
-			if !j.Ended {
-				return false
-			}
-		}
-		return true
+		return len(jobs) == 100 && !slices.ContainsFunc(jobs, func(j fakeupstream.Job) bool { return !j.Ended })
 	}))
 }
