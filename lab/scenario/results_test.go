@@ -121,7 +121,7 @@ func TestPlay(t *testing.T) {
 		assert.NotEqual(t, trials[0].counts, trials[1].counts, "seeds differ")
 		for _, trial := range trials {
 			assert.Equal(t, 800.0, trial.counts["jobs"])
-			assert.InDelta(t, 0.3, trial.counts["load"], 0.3)
+			assert.InDelta(t, 0.12, trial.counts["load"], 0.05)
 		}
 	}
 }
@@ -145,8 +145,8 @@ func TestTrend(t *testing.T) {
 	newTrend(&w).add(new(sim.Result)) // does not panic
 }
 
-// With 8 to 64 workers, the time to first byte rises per job as in Turner's thesis, within 0.5 s. Jobs are lost with fewer
-// than 32 workers only.
+// With 8 to 64 workers, the time to first byte rises per job as in Turner's thesis: within 0.5 s, and within 0.05 s if no jobs
+// are lost. Jobs are lost with fewer than 32 workers only.
 func TestTurnersSlopes(t *testing.T) {
 	s, err := Load("../../testdata/scenarios/turner.yaml")
 	require.NoError(t, err)
@@ -155,7 +155,11 @@ func TestTurnersSlopes(t *testing.T) {
 	require.NoError(t, err)
 	for i, run := range s.Runs[:7] {
 		f := results.trials[i][0].trend.find()
-		assert.InDelta(t, s.published.slopes[run.Name][0], f.slope, 0.5, "slope with %s", run.Name)
+		tolerance := 0.5
+		if run.Fleet.Cores >= 32 {
+			tolerance = 0.05
+		}
+		assert.InDelta(t, s.published.slopes[run.Name][0], f.slope, tolerance, "slope with %s", run.Name)
 		assert.Equal(t, run.Fleet.Cores < 32, f.lost > 0, "%d jobs are lost with %s", f.lost, run.Name)
 	}
 	assert.Contains(t, text(t, results), "slope  reference")
