@@ -119,7 +119,7 @@ race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx an
 	mv lab/results/race.new lab/results/race.txt
 
 .PHONY: judge results test-judged test-results
-judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; 25 minutes of two cores (lab/README.md).
+judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; 25 to 45 minutes of two cores (lab/README.md).
 	$(BIN)/tracelab judge --root . --race > lab/results/equal.new
 	mv lab/results/equal.new lab/results/equal.txt
 	$(BIN)/tracelab judge --root . --drawn > lab/results/drawn.new
