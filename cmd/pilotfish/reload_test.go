@@ -155,7 +155,7 @@ func TestAReloadIsInForceAtOnce(t *testing.T) {
 				return s.balancer.States()[0].Breaker.Trips
 			}, 1,
 		},
-		"reports.interval": { // by which the age of a report is judged
+		"reports.interval": { // how old a report may be depends on it
 			func(c *config.Config) { c.Reports.Interval = time.Hour },
 			func(s *sidecar) any {
 				s.balancer.Report(upstream, pool.Report{At: time.Now().Add(-10 * time.Minute), Running: [2]float64{5, 0}, Completed: -1})

@@ -10,10 +10,10 @@ import (
 )
 
 // shortages are the errors of a process or machine that has used up its file descriptors, memory or ephemeral ports. EAGAIN of a
-// Unix socket is none of them: the accept queue of the upstream is full.
+// Unix socket is not one of them: it means that the accept queue of the upstream is full.
 var shortages = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
 
-// Lookups tells a resolver that fails from a name that cannot be resolved. The resolver fails if the look-ups of two names
+// Lookups distinguishes a resolver that fails from one name that is not resolved. The resolver fails if the look-ups of two names
 // have failed within lookupMemory and none has succeeded in between. If look-ups of only one name fail, its upstream is at
 // fault: each job that is sent there waits for the resolver, so its breaker must open.
 type Lookups struct {

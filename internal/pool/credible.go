@@ -186,8 +186,8 @@ func (f *figures) forget(claims uint64) {
 //	credible --(2 reports in a row have too few jobs)--> doubted --(2 in a row have enough)--> credible
 //
 // A report has too few jobs if its number of jobs is less than half of this sidecar's own jobs that were sent there
-// before the previous report, but after it joined or restarted, and still wait for a response. A few can be missing, such as jobs whose responses are in
-// transit. Without this check, an upstream that always reports to be idle would attract the jobs of all sidecars.
+// before the previous report, but after it joined or restarted, and still wait for a response. A few can be missing, such
+// as jobs whose responses are in transit. Without this check, an upstream that always reports to be idle would attract the jobs of all sidecars.
 type doubts struct {
 	at       time.Time // instant of the last report that was compared
 	number   uint64    // number of the last claim before that report

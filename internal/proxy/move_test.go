@@ -103,7 +103,7 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 	}
 }
 
-// Each attempt has its own ID, by which its upstream can be asked to withdraw it. It replaces one of the submitter.
+// The ID of each attempt is unique, so that its upstream can be asked to withdraw it. It replaces the ID that the submitter sent.
 func TestAttemptsHaveIDs(t *testing.T) {
 	ids := make(chan string, 2)
 	serve := func(response string) string {
